@@ -1,0 +1,59 @@
+// Registry: the targets by name, whether they can run here, and why not.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernels/target.h"
+
+namespace kvcheck::kernels {
+
+/// Where and how targets run.
+struct RegistryOptions {
+  /// Folder with one Python environment per foreign target and release: onnxruntime,
+  /// onnxruntime@1.31.1, ... Set by the launcher in KVCHECK_ENVIRONMENTS.
+  std::filesystem::path environments;
+  /// Folder of the adapters; KVCHECK_ADAPTERS, else as compiled in.
+  std::filesystem::path adapters;
+  /// Time that a foreign target may take for one request.
+  std::chrono::milliseconds time_limit{10000};
+
+  static RegistryOptions from_environment();
+};
+
+struct TargetInfo {
+  std::string name;     ///< "cpu-naive", "onnxruntime", "onnxruntime@1.31.1".
+  std::string version;  ///< Empty when unknown before it starts.
+  bool available = false;
+  std::string reason;   ///< Why it cannot run here, and the remedy; empty when available.
+};
+
+/// Every target that this build knows, own ones first. Starts no process.
+std::vector<TargetInfo> list_targets(const RegistryOptions& options);
+
+/// A planted fault: a small mistake in a copy of an own kernel, kept to prove that the suite
+/// finds it. Selected as "cpu-naive+NAME".
+struct FaultInfo {
+  std::string name;       ///< "window_one_wide".
+  std::string target;     ///< "cpu-naive".
+  std::string kind;       ///< "window edge", "mask origin", "layout", "rollback", ...
+  std::string statement;  ///< One sentence: what it does wrong.
+};
+std::vector<FaultInfo> list_faults();
+
+/// Why a target could not be made: unknown name (with the nearest known ones) or not available.
+struct Unavailable {
+  bool unknown = false;
+  std::string reason;
+};
+
+/// "cpu-naive", "cpu-naive+FAULT", "onnxruntime", "onnxruntime@VERSION".
+std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view name,
+                                                               const RegistryOptions& options);
+
+}  // namespace kvcheck::kernels

@@ -1,0 +1,170 @@
+// Target: anything under test that answers cache steps. Own kernel, SIMT run or foreign process.
+//
+// A target answers with what it has and says so in its capabilities: `outputs` (an attention
+// kernel), `rows` (its cache can be read), `visible` (it hands out a mask). Nothing here assumes
+// that it computes attention. A refusal is an answer; after it the state is what it was.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace kvcheck::kernels {
+
+enum class ElementType { f32, f16, bf16, f64, boolean };
+
+std::size_t element_bytes(ElementType type);
+std::string_view to_string(ElementType type);
+std::optional<ElementType> element_type_from(std::string_view name);
+
+/// Dense row-major tensor, little-endian elements.
+struct Tensor {
+  ElementType type = ElementType::f32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+
+  std::int64_t elements() const;
+  /// Zero-filled. \throws std::length_error when the byte count does not fit 2 GiB
+  static Tensor zeros(ElementType type, std::vector<std::int64_t> shape);
+};
+
+/// Arithmetic that a target declares, in unit roundoffs; see model/error_bound.h for the meaning.
+struct Arithmetic {
+  double accumulator_roundoff = 0x1p-24;
+  double logit_roundoff = 0;
+  double probability_roundoff = 0;
+  double exp_error = 0x1p-23;
+  bool exp_flushes = false;
+  bool base_two = false;
+  bool scale_on_operands = false;
+  std::int64_t max_rescales = 0;
+  std::int64_t splits = 1;
+};
+
+/// What a target can do. The generator draws only what the target claims to take; what it claims
+/// and then refuses is a finding.
+struct Capabilities {
+  std::string name;
+  std::string version;
+  bool outputs = true;
+  bool rows = true;
+  bool visible = false;
+  std::set<std::string> operators;      ///< "gqa", "attention".
+  std::set<int> opsets;                 ///< Of attention: 23, 24.
+  std::set<std::string> element_types;  ///< "f32", "f16", ...
+  std::set<std::string> layouts;        ///< "full", "block".
+  std::int64_t head_size_multiple = 1;      ///< gqa: head_size is a multiple of this.
+  /// Optional abilities and promises, by name:
+  ///   mask_boolean mask_additive   attn_mask of the attention operator
+  ///   nonpad_kv_seqlen             opset 24
+  ///   queries_differ               attention: queries and new tokens of a step may differ
+  ///   separate_buffers             gqa: past and present in different buffers
+  ///   batched_chunks               gqa: steps of several tokens with a past and batch > 1
+  ///   ragged_prompt                gqa: first step with different lengths, full cache
+  ///   ragged_prompt_block          the same with a block cache
+  ///   idle_entries                 a step may leave an entry without a token
+  ///   load                         the harness may put a past into the cache
+  ///   queryless_append             tokens may be appended without asking a query
+  ///   rollback                     newest tokens can be dropped
+  ///   checks_rollback              promise: an inexact rollback is refused
+  ///   split_bits                   promise: any split of a step gives the same output bits
+  ///   nan_safe                     promise: NaN in unspecified rows has no influence
+  std::set<std::string> features;
+  Arithmetic arithmetic;
+  bool has(std::string_view feature) const { return features.count(std::string(feature)) > 0; }
+};
+
+/// What stays fixed over one sequence of steps.
+struct SessionConfig {
+  std::string op = "gqa";  ///< "gqa" or "attention".
+  int opset = 1;
+  std::int64_t batch = 1, query_heads = 1, kv_heads = 1, head_size = 8, value_head_size = 8;
+  ElementType element_type = ElementType::f32;
+  std::string layout = "full";
+  /// Rows of the buffer. attention without nonpad_kv_seqlen concatenates, so there it is only
+  /// the largest length that will occur.
+  std::int64_t capacity = 0;
+  std::int64_t window_size = -1;  ///< Keys seen, the query's own included; -1 = no window.
+  bool causal = true;
+  bool nonpad_kv_seqlen = false;
+  bool share_buffers = true;
+  std::string mask = "none";  ///< "none", "boolean", "additive".
+  double scale = 0;           ///< 0 = 1/sqrt(head_size).
+  double initial_poison = 0;  ///< Fills the whole buffer before the first step.
+};
+
+/// Overwrites rows [first_row[b], capacity) of every entry before a step.
+struct PoisonRows {
+  double value = 0;
+  std::vector<std::int64_t> first_row;
+};
+
+/// One step. Shapes, with N = max tokens, S = max queries: query [B,S,Nq,H], key [B,N,Nk,H],
+/// value [B,N,Nk,Hv]; rows past an entry's count are padding. mask, where the session has one:
+/// [Sq,T], [Nq,Sq,T] or [B,Nq,Sq,T] with T = the present length (the buffer's with nonpad).
+struct StepRequest {
+  std::vector<std::int64_t> tokens;   ///< [B] new tokens.
+  std::vector<std::int64_t> queries;  ///< [B] queries.
+  Tensor query, key, value;
+  std::optional<Tensor> mask;
+  std::optional<PoisonRows> poison;
+  bool want_rows = false;  ///< Answer with the present rows as well.
+};
+
+/// The cache as the target holds it: key [B,Nk,R,H], value [B,Nk,R,Hv], R = buffer rows.
+struct CacheRows {
+  Tensor key, value;
+};
+
+struct StepResult {
+  std::optional<Tensor> output;   ///< [B,S,Nq,Hv]; rows past an entry's queries are padding.
+  std::optional<Tensor> visible;  ///< boolean [B,S,R]: buffer rows that a query may see.
+  std::optional<CacheRows> rows;
+};
+
+/// Content that the harness puts into the cache: rows [0, R) of every entry, and its length.
+struct LoadRequest {
+  std::vector<std::int64_t> lengths;  ///< [B] absolute lengths.
+  CacheRows rows;
+};
+
+/// The target understood and declines; nothing has changed.
+struct Refusal {
+  std::string reason;
+};
+
+/// The target broke: it died, hung, or answered nonsense.
+struct Failure {
+  enum class Kind { crash, hang, nonsense } kind = Kind::crash;
+  std::string detail;
+};
+
+template <class T>
+using Answer = std::variant<T, Refusal, Failure>;
+
+/// One batch of sequences and its cache.
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual Answer<StepResult> step(const StepRequest& request) = 0;
+  /// Drops the newest tokens[b] tokens of every entry.
+  virtual Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) = 0;
+  virtual Answer<std::monostate> load(const LoadRequest& request) = 0;
+  virtual Answer<CacheRows> present() = 0;
+};
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  virtual const Capabilities& capabilities() const = 0;
+  /// A target that broke starts afresh here; earlier sessions of it are dead.
+  virtual Answer<std::unique_ptr<Session>> open(const SessionConfig& config) = 0;
+};
+
+}  // namespace kvcheck::kernels

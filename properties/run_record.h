@@ -1,0 +1,159 @@
+// Run record: all that a run found, as plain data; run.json on disk.
+//
+// Reports are made from this alone. Evidence is stored for the minimal scenario of a finding, so
+// that a page can be built on a machine that has not got the target.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "model/scenario.h"
+#include "properties/verdict.h"
+
+namespace kvcheck::properties {
+
+inline constexpr int kRunSchema = 1;
+
+/// A target of the run; not available ones are listed with the reason.
+struct TargetRecord {
+  std::string name, version;
+  bool available = false;
+  std::string reason;
+  std::string arithmetic;  ///< The declared profile in words.
+};
+
+/// One property on one target.
+struct PropertyRecord {
+  std::string property, statement, target;
+  Verdict status = Verdict::skipped;
+  std::int64_t scenarios = 0;  ///< Judged (passed or failed).
+  std::int64_t skipped = 0, blind = 0, failed = 0, errored = 0;
+  std::string reason;          ///< Why nothing was judged, or the first error.
+  double max_bound_ratio = 0;  ///< Largest |error| / bound seen; 0 where no values are compared.
+};
+
+/// How often a class of situation was reached.
+struct CoverageRecord {
+  std::string name;       ///< "buffer wrapped many times", "one query, several new keys", ...
+  std::string target;
+  std::int64_t hits = 0, cases = 0;
+};
+
+/// Distribution of bound ratios of one target and element type, over all elements compared.
+struct ErrorRecord {
+  std::string target, element_type;
+  std::int64_t elements = 0;
+  /// Counts of ratios in (bins[i-1], bins[i]]; edges 0, 2^-10, 2^-9, ... 1, 2, 4, 8, above.
+  std::vector<std::int64_t> histogram;
+  double max_ratio = 0;
+  std::string worst_hash;  ///< content_hash of the scenario with the largest ratio.
+};
+/// Upper edges of ErrorRecord::histogram, the last one infinite.
+const std::vector<double>& error_bin_edges();
+
+/// Visibility of one query: what the contract says and what was measured. Empty observed with
+/// measured = false: the target's outputs could not be read back.
+struct VisibilityEvidence {
+  std::int64_t entry = 0, head = 0;
+  std::int64_t query_position = 0;
+  std::vector<std::int64_t> expected;   ///< Key positions, ascending.
+  std::vector<std::int64_t> observed;   ///< Key positions with weight, ascending.
+  std::vector<double> weights;          ///< Of observed, same order.
+  bool measured = false;
+};
+
+/// One row of the cache after a step. token = -1: not the content of any token; -2: unspecified.
+struct RowEvidence {
+  std::int64_t entry = 0, row = 0;
+  std::int64_t expected_position = -1;  ///< -2 in rows [L, C).
+  std::int64_t observed_position = -1;
+  std::int64_t observed_generation = 0;
+};
+
+/// One output element.
+struct ElementEvidence {
+  std::int64_t entry = 0, head = 0, query = 0, query_position = 0, lane = 0;
+  double observed = 0, expected = 0, bound = 0, ratio = 0;
+  double term_weights = 0, term_sums = 0, term_underflow = 0, term_store = 0;
+};
+
+/// One entry of the batch after one step.
+struct EntryEvidence {
+  std::int64_t length = 0, resident = 0, first_position = 0, evicted = 0, queries = 0;
+  bool staged = false;
+};
+
+struct StepEvidence {
+  std::string what;                 ///< "append 2 (1 query)".
+  std::vector<EntryEvidence> entries;
+  std::string answer = "ok";        ///< "ok", "refused: ...", "crash: ...".
+  std::vector<VisibilityEvidence> visibility;
+  std::vector<RowEvidence> rows;    ///< Only rows that differ, at most 64.
+  std::vector<ElementEvidence> elements;  ///< Largest ratios first, at most 64.
+  std::int64_t elements_compared = 0;
+  double max_ratio = 0;
+};
+
+/// What the minimal scenario did on the target.
+struct Evidence {
+  std::vector<StepEvidence> steps;
+  std::int64_t failing_step = -1;
+  std::vector<std::string> words;   ///< The argument, sentence by sentence, fact before conclusion.
+  std::vector<std::string> notes;   ///< What was left out, and by which rule.
+};
+
+struct ShrinkStep {
+  std::string pass, change;
+  std::int64_t evaluation = 0;
+};
+
+struct FindingRecord {
+  std::string property, target, target_version;
+  Kind kind = Kind::over_bound;
+  std::string summary;     ///< One sentence with the numbers.
+  std::string hash;        ///< Of the minimal scenario.
+  std::string file;        ///< Relative to the run folder.
+  std::uint64_t case_index = 0;
+  model::Scenario minimal, first, worst;
+  double worst_ratio = 0;
+  std::int64_t evaluations = 0;
+  double seconds = 0;              ///< From the start of the run to the discovery.
+  bool is_minimal = true;          ///< False: shrinking ran out of budget.
+  bool deterministic = true;       ///< Failed in every one of three further runs.
+  std::int64_t occurrences = 1;    ///< Scenarios of this signature in the run.
+  std::vector<ShrinkStep> trail;
+  std::vector<std::string> explain;        ///< "head_size: any value tried fails (8, 16)".
+  std::string nearest_passing;             ///< Words; empty when none was found.
+  Evidence evidence;
+};
+
+struct RunRecord {
+  int schema = kRunSchema;
+  std::string tool;                 ///< "kvcheck 0.1.0".
+  std::string compiler, flags;
+  std::uint64_t seed = 0;
+  std::int64_t workers = 1;
+  std::string started;              ///< UTC, ISO 8601.
+  std::string machine;              ///< Processor model and core count; no host name.
+  std::string arguments;            ///< As given, without paths.
+  std::string stop;                 ///< "time", "cases", "interrupted", "running".
+  std::int64_t scenarios = 0, verdicts = 0;
+  double seconds = 0;
+  std::vector<TargetRecord> targets;
+  std::vector<PropertyRecord> properties;
+  std::vector<CoverageRecord> coverage;
+  std::vector<ErrorRecord> errors;
+  std::vector<FindingRecord> findings;
+  std::vector<std::string> notes;   ///< Broken corpus files, skipped phases, restarts.
+
+  Verdict verdict() const;          ///< All properties merged.
+};
+
+nlohmann::ordered_json to_json(const RunRecord& record);
+/// \throws model::ScenarioError naming the field
+RunRecord run_record_from_json(const nlohmann::ordered_json& json);
+
+}  // namespace kvcheck::properties
