@@ -55,10 +55,10 @@ enum class MaskKind { none, boolean, additive };
 
 struct MaskSpec {
   MaskKind kind = MaskKind::none;
-  int rank = 2;              ///< 2 = (Sq,T), 3 = (Nq,Sq,T), 4 = (B,Nq,Sq,T).
-  int hidden_percent = 30;   ///< Share of (query, key) pairs hidden, 0 to 100.
+  int rank = 2;             ///< 2 = (Sq,T), 3 = (Nq,Sq,T), 4 = (B,Nq,Sq,T).
+  int hidden_percent = 30;  ///< Share of (query, key) pairs hidden, 0 to 100.
   std::uint64_t seed = 0;
-  bool empty_rows = false;   ///< Some query rows are hidden whole.
+  bool empty_rows = false;  ///< Some query rows are hidden whole.
   friend bool operator==(const MaskSpec&, const MaskSpec&) = default;
 };
 
@@ -110,8 +110,8 @@ struct Scenario {
 };
 
 /// Limits that keep a scenario within what one process can hold.
-inline constexpr std::int64_t kMaxLength = 2147483647;       ///< Tokens of one sequence.
-inline constexpr std::int64_t kMaxElements = 1LL << 28;      ///< Elements of one tensor.
+inline constexpr std::int64_t kMaxLength = 2147483647;   ///< Tokens of one sequence.
+inline constexpr std::int64_t kMaxElements = 1LL << 28;  ///< Elements of one tensor.
 
 /// One reason why a scenario is not valid: field, value, and what would be.
 struct Refusal {

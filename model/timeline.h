@@ -19,9 +19,9 @@ struct Token {
 
 /// One batch entry around one step.
 struct EntryStep {
-  std::int64_t past = 0;      ///< P: tokens before the step.
-  std::int64_t length = 0;    ///< T: tokens after it.
-  std::int64_t queries = 0;   ///< Queries asked in this step.
+  std::int64_t past = 0;     ///< P: tokens before the step.
+  std::int64_t length = 0;   ///< T: tokens after it.
+  std::int64_t queries = 0;  ///< Queries asked in this step.
   /// Position of query 0; query i has position origin + i. Negative only with nonpad_kv_seqlen.
   Position origin;
   std::int64_t resident = 0;  ///< L(T).

@@ -1,0 +1,230 @@
+// The rules that a scenario must keep, one refusal for each that it breaks.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "model/scenario.h"
+
+namespace kvcheck::model {
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const Scenario& scenario) : s_(scenario) {}
+
+  std::vector<Refusal> run() {
+    check_shape();
+    if (s_.op == Operator::gqa) {
+      check_gqa();
+    } else {
+      check_attention();
+    }
+    check_mask_and_fill();
+    // Later checks index lists by entry, so they need the shape to be sound.
+    if (refusals_.empty()) check_steps();
+    if (refusals_.empty()) check_size();
+    return std::move(refusals_);
+  }
+
+ private:
+  template <class T>
+  void require(bool ok, std::string_view field, const T& value, std::string remedy) {
+    if (!ok) refusals_.push_back({std::string(field), fmt::format("{}", value), std::move(remedy)});
+  }
+
+  void require_count(std::string_view field, std::int64_t value, std::int64_t largest) {
+    require(value >= 1 && value <= largest, field, value,
+            fmt::format("must be between 1 and {}", largest));
+  }
+
+  void check_shape() {
+    require_count("batch", s_.batch, 4096);
+    require_count("query_heads", s_.query_heads, 4096);
+    require_count("kv_heads", s_.kv_heads, 4096);
+    require_count("head_size", s_.head_size, 4096);
+    require_count("value_head_size", s_.value_head_size, 4096);
+    if (refusals_.empty()) {
+      require(s_.query_heads % s_.kv_heads == 0, "query_heads", s_.query_heads,
+              fmt::format("must be a multiple of kv_heads ({})", s_.kv_heads));
+    }
+    require(!s_.scale || (std::isfinite(*s_.scale) && *s_.scale > 0), "scale", s_.scale.value_or(0),
+            "must be finite and above 0; leave it out for 1/sqrt(head_size)");
+    require(!s_.steps.empty(), "steps", "[]", "must hold at least one step");
+    require(s_.cache.capacity >= 0 && s_.cache.capacity <= kMaxLength, "cache.capacity",
+            s_.cache.capacity,
+            fmt::format("must be between 0 (as large as needed) and {}", kMaxLength));
+    if (s_.cache.window_size) {
+      require(*s_.cache.window_size >= 1 && *s_.cache.window_size <= kMaxLength,
+              "cache.window_size", *s_.cache.window_size,
+              fmt::format("must be between 1 and {}; leave it out for no window", kMaxLength));
+    }
+  }
+
+  void check_gqa() {
+    require(s_.opset == 1, "opset", s_.opset, "must be 1 for gqa");
+    require(s_.value_head_size == s_.head_size, "value_head_size", s_.value_head_size,
+            fmt::format("must equal head_size ({}) for gqa", s_.head_size));
+    require(s_.causal, "causal", s_.causal, "must be true for gqa");
+    require(!s_.nonpad_kv_seqlen, "nonpad_kv_seqlen", s_.nonpad_kv_seqlen,
+            "belongs to the attention operator; leave it out for gqa");
+    require(s_.mask.kind == MaskKind::none, "mask.kind", to_string(s_.mask.kind),
+            "belongs to the attention operator; leave it out for gqa");
+    if (s_.cache.layout == LayoutKind::block) {
+      require(s_.cache.window_size.has_value(), "cache.window_size", "absent",
+              "must be given for layout block");
+      if (s_.cache.window_size) {
+        require(s_.cache.capacity >= *s_.cache.window_size, "cache.capacity", s_.cache.capacity,
+                fmt::format("must be at least window_size ({}); raise it or lower the window",
+                            *s_.cache.window_size));
+      }
+    }
+  }
+
+  void check_attention() {
+    require(s_.opset == 23 || s_.opset == 24, "opset", s_.opset, "must be 23 or 24 for attention");
+    require(s_.cache.layout == LayoutKind::full, "cache.layout", to_string(s_.cache.layout),
+            "must be full for attention");
+    require(!s_.cache.window_size, "cache.window_size", s_.cache.window_size.value_or(0),
+            "belongs to gqa; leave it out for attention");
+    require(s_.share_buffers, "share_buffers", s_.share_buffers,
+            "belongs to gqa; leave it out for attention");
+    if (s_.nonpad_kv_seqlen) {
+      require(s_.opset == 24, "opset", s_.opset, "must be 24 with nonpad_kv_seqlen");
+      require(s_.cache.capacity >= 1, "cache.capacity", s_.cache.capacity,
+              "must be given with nonpad_kv_seqlen: it is the length of K and V");
+    } else {
+      require(s_.cache.capacity == 0, "cache.capacity", s_.cache.capacity,
+              "must be left out: attention without nonpad_kv_seqlen concatenates past and new");
+    }
+  }
+
+  void check_mask_and_fill() {
+    require(s_.mask.rank >= 2 && s_.mask.rank <= 4, "mask.rank", s_.mask.rank, "must be 2, 3 or 4");
+    require(s_.mask.hidden_percent >= 0 && s_.mask.hidden_percent <= 100, "mask.hidden_percent",
+            s_.mask.hidden_percent, "must be between 0 and 100");
+    const bool indexed =
+        s_.fill.kind == FillKind::position_code || s_.fill.kind == FillKind::position_block;
+    require(s_.fill.index == 0 || (indexed && s_.fill.index > 0 && s_.fill.index <= kMaxLength),
+            "fill.index", s_.fill.index,
+            "must be 0, or for the position fills the digit or block, at least 0");
+  }
+
+  bool check_list(std::string_view field, const std::vector<std::int64_t>& counts) {
+    const auto before = refusals_.size();
+    require(static_cast<std::int64_t>(counts.size()) == s_.batch, field, counts.size(),
+            fmt::format("must hold one number, or one for each of the {} batch entries", s_.batch));
+    for (const std::int64_t n : counts) {
+      require(n >= 0 && n <= kMaxLength, field, n,
+              fmt::format("must be between 0 and {}", kMaxLength));
+    }
+    return refusals_.size() == before;
+  }
+
+  static bool uniform(const std::vector<std::int64_t>& counts) {
+    for (const std::int64_t n : counts) {
+      if (n != counts.front()) return false;
+    }
+    return true;
+  }
+
+  static bool zero(const std::vector<std::int64_t>& counts) {
+    return uniform(counts) && counts.front() == 0;
+  }
+
+  void require_uniform(std::string_view field, const std::vector<std::int64_t>& counts) {
+    require(uniform(counts), field, fmt::format("[{}]", fmt::join(counts, ", ")),
+            "must be the same for every batch entry: attention takes dense tensors");
+  }
+
+  bool concatenates() const { return s_.op == Operator::attention && !s_.nonpad_kv_seqlen; }
+
+  void check_append(const std::string& name, const Append& append) {
+    if (!check_list(name + ".append", append.tokens)) return;
+    if (!check_list(name + ".queries", append.queries)) return;
+    require(append.generation >= 0, name + ".generation", append.generation, "must be at least 0");
+    if (s_.op == Operator::gqa) {
+      require(append.queries == append.tokens || zero(append.queries), name + ".queries",
+              fmt::format("[{}]", fmt::join(append.queries, ", ")),
+              "must equal the appended tokens for gqa, or be 0 for an append without queries");
+    } else {
+      require_uniform(name + ".queries", append.queries);
+    }
+    if (concatenates()) require_uniform(name + ".append", append.tokens);
+    require(!zero(append.tokens) || (s_.nonpad_kv_seqlen && !zero(append.queries)),
+            name + ".append", 0, "must append at least one token; remove the step instead");
+  }
+
+  void check_steps() {
+    std::vector<std::int64_t> lengths(static_cast<std::size_t>(s_.batch), 0);
+    for (std::size_t i = 0; i < s_.steps.size() && refusals_.empty(); ++i) {
+      const std::string name = fmt::format("steps[{}]", i);
+      if (const auto* append = std::get_if<Append>(&s_.steps[i])) {
+        check_append(name, *append);
+        if (!refusals_.empty()) return;
+        for (std::size_t b = 0; b < lengths.size(); ++b) lengths[b] += append->tokens[b];
+      } else if (const auto* past = std::get_if<Past>(&s_.steps[i])) {
+        if (!check_list(name + ".past", past->tokens)) return;
+        require(i == 0, name + ".past", past->tokens.front(), "must be the first step");
+        if (concatenates()) require_uniform(name + ".past", past->tokens);
+        lengths = past->tokens;
+      } else {
+        check_rollback(name, std::get<Rollback>(s_.steps[i]).tokens, lengths);
+      }
+      check_lengths(name, lengths);
+    }
+  }
+
+  void check_rollback(const std::string& name, const std::vector<std::int64_t>& tokens,
+                      std::vector<std::int64_t>& lengths) {
+    if (!check_list(name + ".rollback", tokens)) return;
+    if (concatenates()) require_uniform(name + ".rollback", tokens);
+    require(!zero(tokens), name + ".rollback", 0, "must drop at least one token; remove the step");
+    for (std::size_t b = 0; b < lengths.size(); ++b) {
+      require(tokens[b] <= lengths[b], name + ".rollback", tokens[b],
+              fmt::format("must be at most the {} tokens that entry {} holds", lengths[b], b));
+      lengths[b] -= tokens[b];
+    }
+  }
+
+  void check_lengths(const std::string& name, const std::vector<std::int64_t>& lengths) {
+    const bool bounded = s_.cache.layout == LayoutKind::full && s_.cache.capacity > 0;
+    const std::int64_t limit = bounded ? s_.cache.capacity : kMaxLength;
+    for (const std::int64_t length : lengths) {
+      require(length <= limit, name, length,
+              bounded
+                  ? fmt::format("the length must stay within cache.capacity ({}); raise it", limit)
+                  : fmt::format("the length must stay within {}", limit));
+      longest_ = std::max(longest_, length);
+    }
+  }
+
+  void check_size() {
+    const std::int64_t rows = s_.cache.capacity > 0 ? s_.cache.capacity : longest_;
+    std::int64_t widest_step = 1;
+    for (const Step& step : s_.steps) {
+      if (const auto* append = std::get_if<Append>(&step)) {
+        for (const auto n : append->tokens) widest_step = std::max(widest_step, n);
+        for (const auto n : append->queries) widest_step = std::max(widest_step, n);
+      }
+    }
+    const std::int64_t lanes = std::max(s_.head_size, s_.value_head_size);
+    // Each factor is at most 2^31 and 4096; checked pairwise so that no product overflows.
+    const std::int64_t per_row = s_.batch * std::max(s_.query_heads, s_.kv_heads) * lanes;
+    require(per_row <= kMaxElements && std::max(rows, widest_step) <= kMaxElements / per_row,
+            "cache.capacity", rows,
+            fmt::format("a tensor of {} rows with {} elements each exceeds {} elements; lower "
+                        "batch, heads, head_size or the lengths",
+                        std::max(rows, widest_step), per_row, kMaxElements));
+  }
+
+  const Scenario& s_;
+  std::vector<Refusal> refusals_;
+  std::int64_t longest_ = 0;
+};
+
+}  // namespace
+
+std::vector<Refusal> validate(const Scenario& scenario) { return Checker(scenario).run(); }
+
+}  // namespace kvcheck::model

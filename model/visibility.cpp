@@ -1,0 +1,29 @@
+// Visible sets, written as the definition reads: a predicate over every position that exists.
+#include "model/visibility.h"
+
+#include <algorithm>
+
+#include "model/mask.h"
+
+namespace kvcheck::model {
+
+std::vector<Position> visible_positions(const Scenario& scenario, const Timeline& timeline,
+                                        std::size_t step, std::int64_t entry, std::int64_t head,
+                                        std::int64_t query) {
+  const EntryStep& state = timeline.steps()[step].entries[static_cast<std::size_t>(entry)];
+  const Position p{state.origin.value + query};
+  std::int64_t first = 0;
+  std::int64_t last = state.length - 1;
+  if (scenario.causal) last = std::min(last, p.value);
+  if (scenario.cache.window_size) {
+    first = std::max<std::int64_t>(first, p.value - *scenario.cache.window_size + 1);
+  }
+  std::vector<Position> seen;
+  if (last >= first) seen.reserve(static_cast<std::size_t>(last - first + 1));
+  for (std::int64_t j = first; j <= last; ++j) {
+    if (!mask_hides(scenario, entry, head, p, {j})) seen.push_back({j});
+  }
+  return seen;
+}
+
+}  // namespace kvcheck::model
