@@ -21,16 +21,18 @@ std::size_t element_bytes(ElementType type);
 /// Unit roundoff 2^-p of the type: half the distance between 1 and the next value.
 double unit_roundoff(ElementType type);
 
-/// Half the spacing of the subnormal numbers of the type.
+/// Half the spacing of the subnormal numbers of the type; for f64, where the half is no double,
+/// the whole spacing.
 double subnormal_half_spacing(ElementType type);
 
 /// Largest finite value.
 double largest_finite(ElementType type);
 
-/// The value of the type nearest to `value`, ties to even; overflow gives infinity.
+/// The value of the type nearest to `value`, ties to even; overflow gives infinity, NaN stays.
 double round_to(ElementType type, double value);
 
-/// Stores `value` (first rounded to the type) at `where` in little-endian order.
+/// Stores `value` (first rounded to the type) at `where` in little-endian order. A NaN keeps its
+/// sign and its leading payload bits.
 void store_element(ElementType type, double value, std::byte* where);
 
 /// The value stored at `where`; exact, since every type here is a subset of double.

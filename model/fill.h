@@ -5,7 +5,10 @@
 // differ from one another. All values are representable in the scenario's element type.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "model/position.h"
 #include "model/scenario.h"
@@ -13,6 +16,12 @@
 
 namespace kvcheck::model {
 
+/// random: about N(0,1). All other kinds give K codes of +-[1, 1.25).
+/// needles: V as random; a query sums the signs of the codes at its boundary positions. With lo
+/// and hi the ends of its visible set before the mask: lo, hi and their middle at weight 1; lo-1
+/// and hi+1, and a rolled-back token that once stood at hi+1, at weight 1.25; then a quarter of
+/// noise, so that query heads differ. One hit gives a logit of about 7.
+/// position_code, position_block: Q = 0; V is 1 at position_lane() and 0 elsewhere.
 class Fill {
  public:
   /// Both must outlive the fill.
@@ -25,17 +34,43 @@ class Fill {
   double query(std::size_t step, std::int64_t entry, std::int64_t query_head, std::int64_t query,
                std::int64_t lane) const;
 
+  /// Whole rows: lanes 0 .. row.size()-1 of the functions above.
+  void key_row(std::int64_t entry, std::int64_t kv_head, Token token, std::span<double> row) const;
+  void value_row(std::int64_t entry, std::int64_t kv_head, Token token,
+                 std::span<double> row) const;
+  void query_row(std::size_t step, std::int64_t entry, std::int64_t query_head, std::int64_t query,
+                 std::span<double> row) const;
+
   /// Content of unspecified rows for a poison: 0, a moderate value, the largest finite, NaN.
   double poison(Poison poison) const;
 
  private:
+  /// A code that a query points at.
+  struct Needle {
+    Token token;
+    double weight = 0;
+  };
+  struct NeedleSet {
+    std::array<Needle, 6> needles;
+    std::size_t count = 0;
+    void add(Token token, double weight);
+  };
+
+  bool position_fill() const;
+  NeedleSet find_needles(const Scenario& unmasked, std::size_t step, std::int64_t entry,
+                         std::int64_t query) const;
+  void add_rolled_back(NeedleSet& set, std::size_t step, std::int64_t entry, Token live) const;
+
   const Scenario* scenario_;
   const Timeline* timeline_;
+  double needle_gain_ = 0;
+  std::vector<std::vector<std::vector<NeedleSet>>> needles_;  // [step][entry][query]
 };
 
 /// Lane of the output that shows the weight of `position` under a position fill, for `kv_head` of
 /// `entry`; lanes are rotated per head and entry so that a swapped head decodes to wrong
-/// positions. \pre the fill is position_code or position_block
+/// positions. -1 where position_block leaves the position dark.
+/// \pre the fill is position_code or position_block
 std::int64_t position_lane(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head,
                            Position position);
 

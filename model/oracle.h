@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,16 +21,21 @@ namespace kvcheck::model {
 /// ((entry * queries + query) * query_heads + head) * value_head_size + lane; entries with fewer
 /// queries leave their tail at 0 with bound 0 and are not judged there.
 struct Expected {
-  std::int64_t queries = 0;            ///< Largest number of queries of any entry.
-  std::vector<double> output;          ///< Double tier value.
-  std::vector<double> uncertainty;     ///< Error bound of `output` itself.
-  std::vector<BoundTerms> bound;       ///< Allowed error of the target.
+  std::int64_t queries = 0;         ///< Largest number of queries of any entry.
+  std::vector<double> output;       ///< Double tier value.
+  std::vector<double> uncertainty;  ///< Error bound of `output` itself.
+  std::vector<BoundTerms> bound;    ///< Allowed error of the target.
 };
 
+/// Owns its scenario; fill() and timeline() refer into it, so an oracle stays where it is. One
+/// thread at a time.
 class Oracle {
  public:
   /// \pre validate(scenario) is empty
   Oracle(const Scenario& scenario, const ArithmeticProfile& profile);
+  Oracle(const Oracle&) = delete;
+  Oracle& operator=(const Oracle&) = delete;
+  ~Oracle();
 
   const Scenario& scenario() const { return scenario_; }
   const Timeline& timeline() const { return timeline_; }
@@ -39,20 +45,27 @@ class Oracle {
   const Expected& expected(std::size_t step);
 
   /// bound ratio = |observed - truth| / bound of one element; above 1 fails. Not finite where
-  /// the truth is finite: infinity. Bound 0: 0 when equal, else infinity.
+  /// the truth is finite: infinity. Bound 0: 0 when equal, else infinity. Bound infinite: 0.
+  /// \pre 0 <= query < queries of the entry
   double bound_ratio(std::size_t step, std::int64_t entry, std::int64_t query, std::int64_t head,
                      std::int64_t lane, double observed);
 
-  /// The truth as a decimal string of 30 significant digits.
+  /// The truth as a decimal string of at most 30 significant digits, zeros at the end left out.
   std::string exact_output(std::size_t step, std::int64_t entry, std::int64_t query,
                            std::int64_t head, std::int64_t lane);
 
  private:
+  class Rows;  // Keys, values and the row of the truth that was asked last.
+  std::size_t element(const Expected& expected, std::int64_t entry, std::int64_t query,
+                      std::int64_t head, std::int64_t lane) const;
+  void compute(std::size_t step, Expected& expected);
+
   Scenario scenario_;
   ArithmeticProfile profile_;
   Timeline timeline_;
   Fill fill_;
-  std::vector<Expected> expected_;  // [step], empty until asked
+  std::vector<std::unique_ptr<Expected>> expected_;  // [step], null until asked
+  std::unique_ptr<Rows> rows_;
 };
 
 }  // namespace kvcheck::model

@@ -2,6 +2,7 @@
 #include "model/scenario.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -19,31 +20,38 @@ bool all_zero(const std::vector<std::int64_t>& counts) {
   return std::all_of(counts.begin(), counts.end(), [](std::int64_t n) { return n == 0; });
 }
 
-/// One value per batch entry, each at least 0; a short list repeats its last value.
-void fit_to_batch(std::vector<std::int64_t>& counts, std::int64_t batch) {
+/// One value per batch entry, each in [0, most]; a short list repeats its last value.
+void fit_to_batch(std::vector<std::int64_t>& counts, std::int64_t batch, std::int64_t most) {
   if (counts.empty()) counts.push_back(0);
   counts.resize(static_cast<std::size_t>(batch), counts.back());
-  for (auto& n : counts) n = std::clamp<std::int64_t>(n, 0, kMaxLength);
+  for (auto& n : counts) n = std::clamp<std::int64_t>(n, 0, most);
 }
 
 void repair_shape(Scenario& s) {
-  s.batch = std::max<std::int64_t>(1, s.batch);
-  s.kv_heads = std::max<std::int64_t>(1, s.kv_heads);
+  const auto clip = [](std::int64_t n) { return std::clamp<std::int64_t>(n, 1, kMaxShape); };
+  s.batch = clip(s.batch);
+  s.kv_heads = clip(s.kv_heads);
+  // Up to the next multiple of kv_heads, unless that passes the limit.
   const std::int64_t group =
-      std::max<std::int64_t>(1, (s.query_heads + s.kv_heads - 1) / s.kv_heads);
+      std::min((clip(s.query_heads) + s.kv_heads - 1) / s.kv_heads, kMaxShape / s.kv_heads);
   s.query_heads = group * s.kv_heads;
-  s.head_size = std::max<std::int64_t>(1, s.head_size);
-  s.value_head_size = std::max<std::int64_t>(1, s.value_head_size);
+  s.head_size = clip(s.head_size);
+  s.value_head_size = s.op == Operator::gqa ? s.head_size : clip(s.value_head_size);
+  // A row of one batch entry is at most kMaxShape^2 elements, so some batch always fits.
+  s.batch =
+      std::min(s.batch, kMaxElements / (s.query_heads * std::max(s.head_size, s.value_head_size)));
+  if (s.scale && !(std::isfinite(*s.scale) && *s.scale > 0)) s.scale.reset();
   s.mask.rank = std::clamp(s.mask.rank, 2, 4);
   s.mask.hidden_percent = std::clamp(s.mask.hidden_percent, 0, 100);
   if (s.mask.kind == MaskKind::none) s.mask = {};
-  if (s.fill.kind == FillKind::random || s.fill.kind == FillKind::needles) s.fill.index = 0;
+  const bool indexed =
+      s.fill.kind == FillKind::position_code || s.fill.kind == FillKind::position_block;
+  s.fill.index = indexed ? std::clamp<std::int64_t>(s.fill.index, 0, kMaxLength) : 0;
 }
 
 void repair_for_operator(Scenario& s) {
   if (s.op == Operator::gqa) {
     s.opset = 1;
-    s.value_head_size = s.head_size;
     s.causal = true;
     s.nonpad_kv_seqlen = false;
     s.mask = {};
@@ -56,77 +64,99 @@ void repair_for_operator(Scenario& s) {
   }
 }
 
-void repair_step(Scenario& s, Append& append) {
-  fit_to_batch(append.tokens, s.batch);
-  fit_to_batch(append.queries, s.batch);
-  if (s.op == Operator::gqa) {
-    if (!all_zero(append.queries)) append.queries = append.tokens;
-  } else {
-    append.queries.assign(append.queries.size(), append.queries.front());
-    if (!s.nonpad_kv_seqlen) append.tokens.assign(append.tokens.size(), append.tokens.front());
-  }
-}
-
-/// Steps in order with lengths kept: a rollback cannot take more than there is.
-void repair_steps(Scenario& s) {
-  std::vector<Step> kept;
-  std::vector<std::int64_t> lengths(static_cast<std::size_t>(s.batch), 0);
-  const bool equal_lengths = s.op == Operator::attention && !s.nonpad_kv_seqlen;
-  for (Step& step : s.steps) {
-    if (auto* append = std::get_if<Append>(&step)) {
-      repair_step(s, *append);
-      const bool idle = s.nonpad_kv_seqlen ? all_zero(append->tokens) && all_zero(append->queries)
-                                           : all_zero(append->tokens);
-      if (idle) continue;
-      for (std::size_t b = 0; b < lengths.size(); ++b) lengths[b] += append->tokens[b];
-    } else if (auto* past = std::get_if<Past>(&step)) {
-      fit_to_batch(past->tokens, s.batch);
-      if (equal_lengths) past->tokens.assign(past->tokens.size(), past->tokens.front());
-      if (!kept.empty() || all_zero(past->tokens)) continue;
-      lengths = past->tokens;
-    } else {
-      auto& tokens = std::get<Rollback>(step).tokens;
-      fit_to_batch(tokens, s.batch);
-      if (equal_lengths) tokens.assign(tokens.size(), tokens.front());
-      for (std::size_t b = 0; b < lengths.size(); ++b) tokens[b] = std::min(tokens[b], lengths[b]);
-      if (all_zero(tokens)) continue;
-      for (std::size_t b = 0; b < lengths.size(); ++b) lengths[b] -= tokens[b];
-    }
-    kept.push_back(step);
-  }
-  s.steps = std::move(kept);
-}
-
-std::int64_t longest_length(const Scenario& s) {
-  std::vector<std::int64_t> lengths(static_cast<std::size_t>(s.batch), 0);
-  std::int64_t longest = 0;
-  for (const Step& step : s.steps) {
-    for (std::size_t b = 0; b < lengths.size(); ++b) {
-      if (const auto* append = std::get_if<Append>(&step)) {
-        lengths[b] += append->tokens[b];
-      } else if (const auto* past = std::get_if<Past>(&step)) {
-        lengths[b] = past->tokens[b];
-      } else {
-        lengths[b] -= std::get<Rollback>(step).tokens[b];
-      }
-      longest = std::max(longest, lengths[b]);
-    }
-  }
-  return longest;
-}
-
+/// Window and capacity within the limits; a full buffer is raised to the lengths later.
 void repair_cache(Scenario& s) {
   CacheSpec& cache = s.cache;
-  cache.capacity = std::clamp<std::int64_t>(cache.capacity, 0, kMaxLength);
+  const std::int64_t rows = max_rows(s);
+  cache.capacity = std::clamp<std::int64_t>(cache.capacity, 0, rows);
   if (cache.window_size)
     cache.window_size = std::clamp<std::int64_t>(*cache.window_size, 1, kMaxLength);
   if (cache.layout == LayoutKind::block) {
-    if (!cache.window_size) cache.window_size = std::max<std::int64_t>(1, cache.capacity);
+    cache.window_size = std::min(cache.window_size.value_or(cache.capacity), rows);
+    cache.window_size = std::max<std::int64_t>(1, *cache.window_size);
     cache.capacity = std::max(cache.capacity, *cache.window_size);
-  } else if (cache.capacity > 0 || s.nonpad_kv_seqlen) {
-    cache.capacity = std::max<std::int64_t>({1, cache.capacity, longest_length(s)});
   }
 }
+
+/// Steps put in order one after the other, with the lengths that they lead to.
+class StepRepair {
+ public:
+  explicit StepRepair(Scenario& scenario)
+      : s_(scenario),
+        equal_lengths_(scenario.op == Operator::attention && !scenario.nonpad_kv_seqlen),
+        widest_(max_rows(scenario)),
+        longest_allowed_(scenario.cache.layout == LayoutKind::block ? kMaxLength : widest_),
+        lengths_(static_cast<std::size_t>(scenario.batch), 0) {}
+
+  void run() {
+    const auto most = static_cast<std::size_t>(kMaxStepEntries / s_.batch);
+    if (s_.steps.size() > most) s_.steps.resize(most);
+    std::vector<Step> kept;
+    for (Step& step : s_.steps) {
+      const bool wanted = std::visit([&](auto& s) { return repair(s, kept.empty()); }, step);
+      if (!wanted) continue;
+      longest_ = std::max(longest_, *std::max_element(lengths_.begin(), lengths_.end()));
+      kept.push_back(std::move(step));
+    }
+    s_.steps = std::move(kept);
+    if (s_.steps.empty()) add_one_token();
+    CacheSpec& cache = s_.cache;
+    if (cache.layout == LayoutKind::full && (cache.capacity > 0 || s_.nonpad_kv_seqlen))
+      cache.capacity = std::max<std::int64_t>({1, cache.capacity, longest_});
+  }
+
+ private:
+  void fit(std::vector<std::int64_t>& counts, std::int64_t most, bool equal) const {
+    fit_to_batch(counts, s_.batch, most);
+    if (equal) counts.assign(counts.size(), counts.front());
+  }
+
+  /// False when the step does nothing and is to be left out.
+  bool repair(Append& append, bool) {
+    fit(append.tokens, widest_, equal_lengths_);
+    fit(append.queries, widest_, s_.op == Operator::attention);
+    append.generation = std::max<std::int64_t>(0, append.generation);
+    for (std::size_t b = 0; b < lengths_.size(); ++b) {
+      append.tokens[b] = std::min(append.tokens[b], longest_allowed_ - lengths_[b]);
+      lengths_[b] += append.tokens[b];
+    }
+    if (s_.op == Operator::gqa && !all_zero(append.queries)) append.queries = append.tokens;
+    if (s_.mask.kind != MaskKind::none &&
+        !std::equal(lengths_.begin() + 1, lengths_.end(), lengths_.begin())) {
+      s_.mask.rank = 4;
+    }
+    return !all_zero(append.tokens) || (s_.nonpad_kv_seqlen && !all_zero(append.queries));
+  }
+
+  bool repair(Past& past, bool first) {
+    fit(past.tokens, longest_allowed_, equal_lengths_);
+    if (!first || all_zero(past.tokens)) return false;
+    lengths_ = past.tokens;
+    return true;
+  }
+
+  bool repair(Rollback& rollback, bool) {
+    fit(rollback.tokens, kMaxLength, equal_lengths_);
+    for (std::size_t b = 0; b < lengths_.size(); ++b) {
+      rollback.tokens[b] = std::min(rollback.tokens[b], lengths_[b]);
+      lengths_[b] -= rollback.tokens[b];
+    }
+    return !all_zero(rollback.tokens);
+  }
+
+  void add_one_token() {
+    const std::vector<std::int64_t> one(lengths_.size(), 1);
+    s_.steps.push_back(Append{one, one, 0});
+    longest_ = 1;
+  }
+
+  Scenario& s_;
+  bool equal_lengths_;
+  std::int64_t widest_;
+  std::int64_t longest_allowed_;
+  std::vector<std::int64_t> lengths_;
+  std::int64_t longest_ = 0;
+};
 
 }  // namespace
 
@@ -135,8 +165,9 @@ std::string Refusal::message() const { return fmt::format("{} = {}: {}", field, 
 Scenario normalise(Scenario scenario) {
   repair_shape(scenario);
   repair_for_operator(scenario);
-  repair_steps(scenario);
   repair_cache(scenario);
+  StepRepair(scenario).run();
+  if (!mask_fits(scenario)) scenario.mask = {};
   return scenario;
 }
 

@@ -44,6 +44,9 @@ struct FillSpec {
   FillKind kind = FillKind::random;
   std::uint64_t seed = 0;
   std::int64_t index = 0;  ///< Digit or block of the position fills; 0 elsewhere.
+  /// Data of batch entry b is that of entry b + first_entry, so that one entry of a batch can be
+  /// run alone.
+  std::int64_t first_entry = 0;
   friend bool operator==(const FillSpec&, const FillSpec&) = default;
 };
 
@@ -112,6 +115,8 @@ struct Scenario {
 /// Limits that keep a scenario within what one process can hold.
 inline constexpr std::int64_t kMaxLength = 2147483647;   ///< Tokens of one sequence.
 inline constexpr std::int64_t kMaxElements = 1LL << 28;  ///< Elements of one tensor.
+inline constexpr std::int64_t kMaxShape = 4096;          ///< Batch, heads of each kind, head sizes.
+inline constexpr std::int64_t kMaxStepEntries = 1LL << 20;  ///< Steps times batch.
 
 /// One reason why a scenario is not valid: field, value, and what would be.
 struct Refusal {
@@ -126,9 +131,18 @@ struct Refusal {
 /// Source of the rules: contract of GroupQueryAttention (1.5, 3.8) and Attention (2.3, 2.4).
 std::vector<Refusal> validate(const Scenario& scenario);
 
-/// The nearest valid scenario: clips rollbacks to the live length, raises capacity to the window,
-/// repairs divisibility, broadcasts per-entry lists. Idempotent; leaves valid scenarios unchanged.
+/// The nearest valid scenario: clips rollbacks to the live length and shapes to the limits, raises
+/// capacity to the window, repairs divisibility, broadcasts per-entry lists, drops what has no
+/// effect. Idempotent; leaves valid scenarios unchanged.
 Scenario normalise(Scenario scenario);
+
+/// Longest buffer or step that keeps every tensor within kMaxElements; 0 when one row exceeds it.
+/// \pre batch, heads and head sizes are between 1 and kMaxShape
+std::int64_t max_rows(const Scenario& scenario);
+
+/// Whether the mask tensor of the longest step stays within kMaxElements.
+/// \pre the scenario is valid in every other respect
+bool mask_fits(const Scenario& scenario);
 
 std::string_view to_string(Operator op);
 std::string_view to_string(LayoutKind layout);

@@ -2,137 +2,22 @@
 #include "model/scenario_json.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "model/json_reader.h"
+
 namespace kvcheck::model {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kMaxText = 4u << 20;
-
-[[noreturn]] void fail(const std::string& field, const std::string& value,
-                       const std::string& remedy) {
-  throw ScenarioError(fmt::format("scenario: {} = {}: {}", field, value, remedy));
-}
-
-/// Value as text, short enough for a message.
-std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
-}
-
-/// One JSON object being read: every field is asked for by name, and what is left is unknown.
-class Reader {
- public:
-  Reader(const Json& object, std::string path) : object_(object), path_(std::move(path)) {
-    if (!object.is_object())
-      fail(path_.empty() ? "text" : path_, shown(object), "must be an object");
-  }
-
-  const Json* find(const std::string& name) {
-    known_.push_back(name);
-    const auto it = object_.find(name);
-    return it == object_.end() ? nullptr : &*it;
-  }
-
-  void read(const std::string& name, std::int64_t& out) {
-    if (const Json* value = find(name)) out = integer(*value, field(name));
-  }
-  void read(const std::string& name, int& out) {
-    std::int64_t wide = out;
-    read(name, wide);
-    if (wide < -1000000 || wide > 1000000)
-      fail(field(name), fmt::format("{}", wide), "is out of range");
-    out = static_cast<int>(wide);
-  }
-  void read(const std::string& name, std::uint64_t& out) {
-    const Json* value = find(name);
-    if (!value) return;
-    if (!value->is_number_unsigned())
-      fail(field(name), shown(*value), "must be an integer, at least 0");
-    out = value->get<std::uint64_t>();
-  }
-  void read(const std::string& name, bool& out) {
-    const Json* value = find(name);
-    if (!value) return;
-    if (!value->is_boolean()) fail(field(name), shown(*value), "must be true or false");
-    out = value->get<bool>();
-  }
-  void read(const std::string& name, std::optional<std::int64_t>& out) {
-    const Json* value = find(name);
-    if (value && !value->is_null()) out = integer(*value, field(name));
-  }
-  void read(const std::string& name, std::optional<double>& out) {
-    const Json* value = find(name);
-    if (!value || value->is_null()) return;
-    if (!value->is_number()) fail(field(name), shown(*value), "must be a number");
-    out = value->get<double>();
-  }
-  template <class Enum>
-  void read(const std::string& name, Enum& out, std::initializer_list<Enum> choices) {
-    const Json* value = find(name);
-    if (!value) return;
-    std::string names;
-    for (const Enum choice : choices) {
-      if (value->is_string() && value->get_ref<const std::string&>() == to_string(choice)) {
-        out = choice;
-        return;
-      }
-      names += (names.empty() ? "" : ", ") + std::string(to_string(choice));
-    }
-    fail(field(name), shown(*value), "must be one of " + names);
-  }
-  void read(const std::string& name, std::vector<std::int64_t>& out) {
-    if (const Json* value = find(name)) out = counts(*value, field(name));
-  }
-
-  /// \throws ScenarioError when a field was not asked for
-  void finish() const {
-    for (const auto& item : object_.items()) {
-      if (std::find(known_.begin(), known_.end(), item.key()) == known_.end()) {
-        fail(field(item.key()), shown(item.value()),
-             fmt::format("unknown field; known here: {}", fmt::join(known_, ", ")));
-      }
-    }
-  }
-
-  std::string field(const std::string& name) const {
-    return path_.empty() ? name : path_ + "." + name;
-  }
-
- private:
-  static std::int64_t integer(const Json& value, const std::string& field) {
-    if (!value.is_number_integer()) fail(field, shown(value), "must be an integer");
-    if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) {
-      fail(field, shown(value), "is too large");
-    }
-    return value.get<std::int64_t>();
-  }
-
-  static std::vector<std::int64_t> counts(const Json& value, const std::string& field) {
-    std::vector<std::int64_t> out;
-    if (value.is_array()) {
-      for (const Json& item : value) out.push_back(integer(item, field));
-      if (out.empty()) fail(field, "[]", "must hold a number for each batch entry");
-    } else {
-      out.push_back(integer(value, field));
-    }
-    return out;
-  }
-
-  const Json& object_;
-  std::string path_;
-  std::vector<std::string> known_;
-};
 
 /// A single number stands for every entry. A hostile batch must not size the list here; validate()
 /// refuses it with words.
 void broadcast(std::vector<std::int64_t>& counts, std::int64_t batch) {
-  if (counts.size() == 1 && batch > 1 && batch <= 4096) {
+  if (counts.size() == 1 && batch > 1 && batch <= kMaxShape) {
     counts.resize(static_cast<std::size_t>(batch), counts.front());
   }
 }
@@ -214,11 +99,18 @@ void read_fill(const Json& json, FillSpec& fill) {
       {FillKind::random, FillKind::needles, FillKind::position_code, FillKind::position_block});
   reader.read("seed", fill.seed);
   reader.read("index", fill.index);
+  reader.read("first_entry", fill.first_entry);
   reader.finish();
 }
 
 void read_steps(const Json& json, Scenario& scenario) {
   if (!json.is_array()) fail("steps", shown(json), "must be a list of steps");
+  const std::int64_t most =
+      kMaxStepEntries / std::clamp<std::int64_t>(scenario.batch, 1, kMaxShape);
+  if (static_cast<std::int64_t>(json.size()) > most) {
+    fail("steps", fmt::format("{} steps", json.size()),
+         fmt::format("must be at most {} steps with batch {}", most, scenario.batch));
+  }
   std::int64_t rollbacks = 0;
   for (std::size_t i = 0; i < json.size(); ++i) {
     scenario.steps.push_back(
@@ -231,7 +123,8 @@ void check_schema(Reader& reader) {
   const Json* schema = reader.find("schema");
   if (!schema) fail("schema", "absent", fmt::format("must be given; write {}", kScenarioSchema));
   if (!schema->is_number_integer()) fail("schema", shown(*schema), "must be an integer");
-  if (schema->get<std::int64_t>() > kScenarioSchema) {
+  const bool huge = schema->is_number_unsigned() && schema->get<std::uint64_t>() > INT64_MAX;
+  if (huge || schema->get<std::int64_t>() > kScenarioSchema) {
     fail("schema", shown(*schema),
          fmt::format("is newer than this build understands ({}); use a newer kvcheck",
                      kScenarioSchema));
@@ -260,7 +153,42 @@ Json fill_json(const FillSpec& fill) {
   json["kind"] = to_string(fill.kind);
   json["seed"] = fill.seed;
   if (fill.index != 0) json["index"] = fill.index;
+  if (fill.first_entry != 0) json["first_entry"] = fill.first_entry;
   return json;
+}
+
+/// What the parser says, as plain ASCII: it may quote the broken bytes of the text.
+std::string parser_words(const std::exception& error) {
+  std::string words = error.what();
+  for (char& c : words) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  return shortened(words, 200);
+}
+
+/// \throws ScenarioError for broken JSON, numbers beyond double, a name given twice, deep nesting
+Json parse_json(std::string_view text) {
+  std::vector<std::set<std::string>> names;  // Of each object that is open.
+  const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth > kMaxDepth)
+      fail("text", "nested deeper than any scenario",
+           fmt::format("nest at most {} levels", kMaxDepth));
+    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_end) names.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const auto& name = value.get_ref<const std::string&>();
+      if (!names.back().insert(name).second) fail(name, "given twice", "must be given once");
+    }
+    return true;
+  };
+  try {
+    return Json::parse(text, check);
+  } catch (const Json::parse_error& error) {
+    fail("text", fmt::format("broken at byte {}", error.byte),
+         "must be JSON: " + parser_words(error));
+  } catch (const Json::exception& error) {
+    fail("text", "a number beyond double", "must be finite: " + parser_words(error));
+  }
 }
 
 /// FNV-1a, then a mix so that short differences reach every digit.
@@ -340,19 +268,15 @@ Scenario parse_scenario(std::string_view text) {
     fail("text", fmt::format("{} bytes", text.size()),
          fmt::format("must be at most {} bytes", kMaxText));
   }
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw ScenarioError(fmt::format("scenario: not JSON at byte {}: {}", error.byte, error.what()));
-  }
-  Scenario scenario = scenario_from_json(json);
+  Scenario scenario = scenario_from_json(parse_json(text));
   const auto refusals = validate(scenario);
   if (!refusals.empty()) {
+    constexpr std::size_t kMost = 20;
     std::string message = "scenario: ";
-    for (std::size_t i = 0; i < refusals.size(); ++i) {
+    for (std::size_t i = 0; i < std::min(refusals.size(), kMost); ++i) {
       message += (i ? "; " : "") + refusals[i].message();
     }
+    if (refusals.size() > kMost) message += fmt::format("; and {} more", refusals.size() - kMost);
     throw ScenarioError(message);
   }
   return scenario;

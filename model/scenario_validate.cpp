@@ -24,6 +24,7 @@ class Checker {
     // Later checks index lists by entry, so they need the shape to be sound.
     if (refusals_.empty()) check_steps();
     if (refusals_.empty()) check_size();
+    if (refusals_.empty()) check_mask_size();
     return std::move(refusals_);
   }
 
@@ -33,17 +34,17 @@ class Checker {
     if (!ok) refusals_.push_back({std::string(field), fmt::format("{}", value), std::move(remedy)});
   }
 
-  void require_count(std::string_view field, std::int64_t value, std::int64_t largest) {
-    require(value >= 1 && value <= largest, field, value,
-            fmt::format("must be between 1 and {}", largest));
+  void require_count(std::string_view field, std::int64_t value) {
+    require(value >= 1 && value <= kMaxShape, field, value,
+            fmt::format("must be between 1 and {}", kMaxShape));
   }
 
   void check_shape() {
-    require_count("batch", s_.batch, 4096);
-    require_count("query_heads", s_.query_heads, 4096);
-    require_count("kv_heads", s_.kv_heads, 4096);
-    require_count("head_size", s_.head_size, 4096);
-    require_count("value_head_size", s_.value_head_size, 4096);
+    require_count("batch", s_.batch);
+    require_count("query_heads", s_.query_heads);
+    require_count("kv_heads", s_.kv_heads);
+    require_count("head_size", s_.head_size);
+    require_count("value_head_size", s_.value_head_size);
     if (refusals_.empty()) {
       require(s_.query_heads % s_.kv_heads == 0, "query_heads", s_.query_heads,
               fmt::format("must be a multiple of kv_heads ({})", s_.kv_heads));
@@ -51,6 +52,11 @@ class Checker {
     require(!s_.scale || (std::isfinite(*s_.scale) && *s_.scale > 0), "scale", s_.scale.value_or(0),
             "must be finite and above 0; leave it out for 1/sqrt(head_size)");
     require(!s_.steps.empty(), "steps", "[]", "must hold at least one step");
+    if (refusals_.empty()) {
+      const std::int64_t most = kMaxStepEntries / s_.batch;
+      require(static_cast<std::int64_t>(s_.steps.size()) <= most, "steps", s_.steps.size(),
+              fmt::format("must be at most {} steps with batch {}; remove steps", most, s_.batch));
+    }
     require(s_.cache.capacity >= 0 && s_.cache.capacity <= kMaxLength, "cache.capacity",
             s_.cache.capacity,
             fmt::format("must be between 0 (as large as needed) and {}", kMaxLength));
@@ -103,11 +109,15 @@ class Checker {
     require(s_.mask.rank >= 2 && s_.mask.rank <= 4, "mask.rank", s_.mask.rank, "must be 2, 3 or 4");
     require(s_.mask.hidden_percent >= 0 && s_.mask.hidden_percent <= 100, "mask.hidden_percent",
             s_.mask.hidden_percent, "must be between 0 and 100");
+    require(s_.mask.kind != MaskKind::none || s_.mask == MaskSpec{}, "mask.kind", "none",
+            "must be boolean or additive where other fields of mask are given; leave mask out");
     const bool indexed =
         s_.fill.kind == FillKind::position_code || s_.fill.kind == FillKind::position_block;
     require(s_.fill.index == 0 || (indexed && s_.fill.index > 0 && s_.fill.index <= kMaxLength),
             "fill.index", s_.fill.index,
             "must be 0, or for the position fills the digit or block, at least 0");
+    require(s_.fill.first_entry >= 0 && s_.fill.first_entry <= 4096, "fill.first_entry",
+            s_.fill.first_entry, "must be between 0 and 4096");
   }
 
   bool check_list(std::string_view field, const std::vector<std::int64_t>& counts) {
@@ -163,9 +173,16 @@ class Checker {
         check_append(name, *append);
         if (!refusals_.empty()) return;
         for (std::size_t b = 0; b < lengths.size(); ++b) lengths[b] += append->tokens[b];
+        // The mask is a function of positions; entries of different lengths ask at different
+        // positions in one row of the tensor, so they cannot share it.
+        require(s_.mask.kind == MaskKind::none || s_.mask.rank == 4 || uniform(lengths),
+                "mask.rank", s_.mask.rank,
+                "must be 4 where batch entries differ in length (nonpad_kv_seqlen)");
       } else if (const auto* past = std::get_if<Past>(&s_.steps[i])) {
         if (!check_list(name + ".past", past->tokens)) return;
         require(i == 0, name + ".past", past->tokens.front(), "must be the first step");
+        require(!zero(past->tokens), name + ".past", 0,
+                "must hold at least one token; remove the step");
         if (concatenates()) require_uniform(name + ".past", past->tokens);
         lengths = past->tokens;
       } else {
@@ -208,14 +225,19 @@ class Checker {
         for (const auto n : append->queries) widest_step = std::max(widest_step, n);
       }
     }
-    const std::int64_t lanes = std::max(s_.head_size, s_.value_head_size);
-    // Each factor is at most 2^31 and 4096; checked pairwise so that no product overflows.
-    const std::int64_t per_row = s_.batch * std::max(s_.query_heads, s_.kv_heads) * lanes;
-    require(per_row <= kMaxElements && std::max(rows, widest_step) <= kMaxElements / per_row,
-            "cache.capacity", rows,
-            fmt::format("a tensor of {} rows with {} elements each exceeds {} elements; lower "
-                        "batch, heads, head_size or the lengths",
-                        std::max(rows, widest_step), per_row, kMaxElements));
+    const std::int64_t most = max_rows(s_);
+    require(std::max(rows, widest_step) <= most, rows >= widest_step ? "cache.capacity" : "steps",
+            std::max(rows, widest_step),
+            fmt::format("at most {} rows keep each tensor within {} elements; lower batch, heads, "
+                        "head_size, the capacity or the lengths",
+                        most, kMaxElements));
+  }
+
+  void check_mask_size() {
+    require(mask_fits(s_), "mask.rank", s_.mask.rank,
+            fmt::format("the mask of the longest step exceeds {} elements; lower the rank, the "
+                        "queries or the lengths",
+                        kMaxElements));
   }
 
   const Scenario& s_;
@@ -226,5 +248,32 @@ class Checker {
 }  // namespace
 
 std::vector<Refusal> validate(const Scenario& scenario) { return Checker(scenario).run(); }
+
+std::int64_t max_rows(const Scenario& s) {
+  const std::int64_t lanes = std::max(s.head_size, s.value_head_size);
+  return kMaxElements / (s.batch * std::max(s.query_heads, s.kv_heads) * lanes);
+}
+
+bool mask_fits(const Scenario& s) {
+  if (s.mask.kind == MaskKind::none) return true;
+  std::int64_t length = 0;
+  std::int64_t longest = s.cache.capacity;
+  std::int64_t queries = 0;
+  for (const Step& step : s.steps) {
+    if (const auto* append = std::get_if<Append>(&step)) {
+      queries = std::max(queries, append->queries.front());
+      length += append->tokens.front();
+    } else if (const auto* past = std::get_if<Past>(&step)) {
+      length = past->tokens.front();
+    } else {
+      length -= std::get<Rollback>(step).tokens.front();
+    }
+    // With a capacity (nonpad_kv_seqlen) that is the width; otherwise all entries are equally long.
+    if (s.cache.capacity == 0) longest = std::max(longest, length);
+  }
+  const std::int64_t planes =
+      (s.mask.rank >= 3 ? s.query_heads : 1) * (s.mask.rank >= 4 ? s.batch : 1);
+  return queries == 0 || longest <= kMaxElements / planes / queries;
+}
 
 }  // namespace kvcheck::model

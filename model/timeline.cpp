@@ -23,21 +23,25 @@ void note_inexact(TimelineStep& step, const Layout& layout, std::int64_t entry, 
       layout.max_exact_rollback(length));
 }
 
+void note_layout(EntryStep& entry, const Layout& layout) {
+  entry.resident = layout.resident(entry.length);
+  entry.first_position = layout.first_position(entry.length);
+  entry.evicted = std::max<std::int64_t>(
+      0, entry.first_position.value - layout.first_position(entry.past).value);
+  entry.max_exact_rollback = layout.max_exact_rollback(entry.length);
+}
+
 }  // namespace
 
 Timeline::Timeline(const Scenario& scenario) {
   const auto layout = make_layout(scenario.cache);
   const auto batch = static_cast<std::size_t>(scenario.batch);
   std::vector<std::int64_t> lengths(batch, 0);
-  std::vector<std::vector<Span>> spans(batch);
-  bool defined = true;
-  std::string reason;
+  std::vector<std::int64_t> tops(batch, kNone);
+  TimelineStep state;
 
   for (const Step& step : scenario.steps) {
-    TimelineStep state;
-    state.entries.resize(batch);
-    state.defined = defined;
-    state.undefined_reason = reason;
+    state.entries.assign(batch, {});
     for (std::size_t b = 0; b < batch; ++b) {
       EntryStep& entry = state.entries[b];
       entry.past = lengths[b];
@@ -47,11 +51,11 @@ Timeline::Timeline(const Scenario& scenario) {
         entry.origin = {scenario.nonpad_kv_seqlen ? entry.length - entry.queries : entry.past};
         entry.staged = layout->stages(entry.past, append->tokens[b]);
         if (append->tokens[b] > 0) {
-          spans[b].push_back({entry.past, entry.length, append->generation});
+          tops[b] = with_tokens(tops[b], entry.past, append->generation);
         }
       } else if (const auto* past = std::get_if<Past>(&step)) {
         entry.length = past->tokens[b];
-        if (entry.length > 0) spans[b].push_back({0, entry.length, 0});
+        if (entry.length > 0) tops[b] = with_tokens(kNone, 0, 0);
       } else {
         const std::int64_t tokens = std::get<Rollback>(step).tokens[b];
         entry.length = entry.past - tokens;
@@ -59,38 +63,37 @@ Timeline::Timeline(const Scenario& scenario) {
           note_inexact(state, *layout, static_cast<std::int64_t>(b), entry.past, tokens,
                        scenario.batch);
         }
-        while (!spans[b].empty() && spans[b].back().begin >= entry.length) spans[b].pop_back();
-        if (!spans[b].empty()) spans[b].back().end = std::min(spans[b].back().end, entry.length);
+        tops[b] = without_tokens(tops[b], entry.length);
       }
-      if (spans[b].size() > 1) {  // Neighbours of one generation are one span.
-        auto& newest = spans[b].back();
-        auto& before = spans[b][spans[b].size() - 2];
-        if (newest.generation == before.generation) {
-          before.end = newest.end;
-          spans[b].pop_back();
-        }
-      }
-      entry.resident = layout->resident(entry.length);
-      entry.first_position = layout->first_position(entry.length);
-      entry.evicted = std::max<std::int64_t>(
-          0, entry.first_position.value - layout->first_position(entry.past).value);
-      entry.max_exact_rollback = layout->max_exact_rollback(entry.length);
+      note_layout(entry, *layout);
       lengths[b] = entry.length;
       buffer_rows_ = std::max(buffer_rows_, entry.length);
     }
-    defined = state.defined;
-    reason = state.undefined_reason;
-    steps_.push_back(std::move(state));
-    spans_.push_back(spans);
+    steps_.push_back(state);
+    newest_.push_back(tops);
   }
   if (scenario.cache.capacity > 0) buffer_rows_ = scenario.cache.capacity;
 }
 
-std::int64_t Timeline::generation(std::size_t step, std::int64_t entry, Position position) const {
-  for (const Span& span : spans_[step][static_cast<std::size_t>(entry)]) {
-    if (position.value >= span.begin && position.value < span.end) return span.generation;
+std::int64_t Timeline::with_tokens(std::int64_t top, std::int64_t begin, std::int64_t generation) {
+  if (top != kNone && spans_[static_cast<std::size_t>(top)].generation == generation) return top;
+  spans_.push_back({begin, generation, top});
+  return static_cast<std::int64_t>(spans_.size()) - 1;
+}
+
+std::int64_t Timeline::without_tokens(std::int64_t top, std::int64_t length) const {
+  while (top != kNone && spans_[static_cast<std::size_t>(top)].begin >= length) {
+    top = spans_[static_cast<std::size_t>(top)].below;
   }
-  return 0;
+  return top;
+}
+
+std::int64_t Timeline::generation(std::size_t step, std::int64_t entry, Position position) const {
+  std::int64_t top = newest_[step][static_cast<std::size_t>(entry)];
+  while (top != kNone && spans_[static_cast<std::size_t>(top)].begin > position.value) {
+    top = spans_[static_cast<std::size_t>(top)].below;
+  }
+  return top == kNone ? 0 : spans_[static_cast<std::size_t>(top)].generation;
 }
 
 }  // namespace kvcheck::model

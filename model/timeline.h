@@ -57,11 +57,21 @@ class Timeline {
   std::int64_t buffer_rows() const { return buffer_rows_; }
 
  private:
-  struct Span {  // Positions [begin, end) written with one generation, newest last.
-    std::int64_t begin, end, generation;
+  /// Positions from `begin` on, up to the span above or the length, written with one generation.
+  /// The spans of an entry form a stack, newest on top, that each step shares with the one before;
+  /// `below` is the next older span.
+  struct Span {
+    std::int64_t begin, generation, below;
   };
+  static constexpr std::int64_t kNone = -1;
+
+  /// Each returns the new top of the stack whose top was `top`.
+  std::int64_t with_tokens(std::int64_t top, std::int64_t begin, std::int64_t generation);
+  std::int64_t without_tokens(std::int64_t top, std::int64_t length) const;
+
   std::vector<TimelineStep> steps_;
-  std::vector<std::vector<std::vector<Span>>> spans_;  // [step][entry]
+  std::vector<Span> spans_;
+  std::vector<std::vector<std::int64_t>> newest_;  ///< [step][entry] into spans_, or kNone.
   std::int64_t buffer_rows_ = 0;
 };
 

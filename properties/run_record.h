@@ -37,7 +37,7 @@ struct PropertyRecord {
 
 /// How often a class of situation was reached.
 struct CoverageRecord {
-  std::string name;       ///< "buffer wrapped many times", "one query, several new keys", ...
+  std::string name;  ///< "buffer wrapped many times", "one query, several new keys", ...
   std::string target;
   std::int64_t hits = 0, cases = 0;
 };
@@ -59,9 +59,9 @@ const std::vector<double>& error_bin_edges();
 struct VisibilityEvidence {
   std::int64_t entry = 0, head = 0;
   std::int64_t query_position = 0;
-  std::vector<std::int64_t> expected;   ///< Key positions, ascending.
-  std::vector<std::int64_t> observed;   ///< Key positions with weight, ascending.
-  std::vector<double> weights;          ///< Of observed, same order.
+  std::vector<std::int64_t> expected;  ///< Key positions, ascending.
+  std::vector<std::int64_t> observed;  ///< Key positions with weight, ascending.
+  std::vector<double> weights;         ///< Of observed, same order.
   bool measured = false;
 };
 
@@ -87,11 +87,11 @@ struct EntryEvidence {
 };
 
 struct StepEvidence {
-  std::string what;                 ///< "append 2 (1 query)".
+  std::string what;  ///< "append 2 (1 query)".
   std::vector<EntryEvidence> entries;
-  std::string answer = "ok";        ///< "ok", "refused: ...", "crash: ...".
+  std::string answer = "ok";  ///< "ok", "refused: ...", "crash: ...".
   std::vector<VisibilityEvidence> visibility;
-  std::vector<RowEvidence> rows;    ///< Only rows that differ, at most 64.
+  std::vector<RowEvidence> rows;          ///< Only rows that differ, at most 64.
   std::vector<ElementEvidence> elements;  ///< Largest ratios first, at most 64.
   std::int64_t elements_compared = 0;
   double max_ratio = 0;
@@ -101,8 +101,8 @@ struct StepEvidence {
 struct Evidence {
   std::vector<StepEvidence> steps;
   std::int64_t failing_step = -1;
-  std::vector<std::string> words;   ///< The argument, sentence by sentence, fact before conclusion.
-  std::vector<std::string> notes;   ///< What was left out, and by which rule.
+  std::vector<std::string> words;  ///< The argument, sentence by sentence, fact before conclusion.
+  std::vector<std::string> notes;  ///< What was left out, and by which rule.
 };
 
 struct ShrinkStep {
@@ -113,33 +113,33 @@ struct ShrinkStep {
 struct FindingRecord {
   std::string property, target, target_version;
   Kind kind = Kind::over_bound;
-  std::string summary;     ///< One sentence with the numbers.
-  std::string hash;        ///< Of the minimal scenario.
-  std::string file;        ///< Relative to the run folder.
+  std::string summary;  ///< One sentence with the numbers.
+  std::string hash;     ///< Of the minimal scenario.
+  std::string file;     ///< Relative to the run folder.
   std::uint64_t case_index = 0;
   model::Scenario minimal, first, worst;
   double worst_ratio = 0;
   std::int64_t evaluations = 0;
-  double seconds = 0;              ///< From the start of the run to the discovery.
-  bool is_minimal = true;          ///< False: shrinking ran out of budget.
-  bool deterministic = true;       ///< Failed in every one of three further runs.
-  std::int64_t occurrences = 1;    ///< Scenarios of this signature in the run.
+  double seconds = 0;            ///< From the start of the run to the discovery.
+  bool is_minimal = true;        ///< False: shrinking ran out of budget.
+  bool deterministic = true;     ///< Failed in every one of three further runs.
+  std::int64_t occurrences = 1;  ///< Scenarios of this signature in the run.
   std::vector<ShrinkStep> trail;
-  std::vector<std::string> explain;        ///< "head_size: any value tried fails (8, 16)".
-  std::string nearest_passing;             ///< Words; empty when none was found.
+  std::vector<std::string> explain;  ///< "head_size: any value tried fails (8, 16)".
+  std::string nearest_passing;       ///< Words; empty when none was found.
   Evidence evidence;
 };
 
 struct RunRecord {
   int schema = kRunSchema;
-  std::string tool;                 ///< "kvcheck 0.1.0".
+  std::string tool;  ///< "kvcheck 0.1.0".
   std::string compiler, flags;
   std::uint64_t seed = 0;
   std::int64_t workers = 1;
-  std::string started;              ///< UTC, ISO 8601.
-  std::string machine;              ///< Processor model and core count; no host name.
-  std::string arguments;            ///< As given, without paths.
-  std::string stop;                 ///< "time", "cases", "interrupted", "running".
+  std::string started;    ///< UTC, ISO 8601.
+  std::string machine;    ///< Processor model and core count; no host name.
+  std::string arguments;  ///< As given, without paths.
+  std::string stop;       ///< "time", "cases", "interrupted", "running".
   std::int64_t scenarios = 0, verdicts = 0;
   double seconds = 0;
   std::vector<TargetRecord> targets;
@@ -147,9 +147,9 @@ struct RunRecord {
   std::vector<CoverageRecord> coverage;
   std::vector<ErrorRecord> errors;
   std::vector<FindingRecord> findings;
-  std::vector<std::string> notes;   ///< Broken corpus files, skipped phases, restarts.
+  std::vector<std::string> notes;  ///< Broken corpus files, skipped phases, restarts.
 
-  Verdict verdict() const;          ///< All properties merged.
+  Verdict verdict() const;  ///< All properties merged.
 };
 
 nlohmann::ordered_json to_json(const RunRecord& record);

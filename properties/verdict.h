@@ -23,7 +23,9 @@ enum class Kind {
   influence,         ///< Content that must not matter changes the output.
   split_difference,  ///< Two splits of the same tokens differ.
   rollback_difference,
-  crash, hang, nonsense,
+  crash,
+  hang,
+  nonsense,
   wrongly_accepted,  ///< Took what the contract refuses.
   wrongly_refused,   ///< Refused what it claims to take.
   nondeterministic

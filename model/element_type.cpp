@@ -1,0 +1,177 @@
+// Rounding and storage of the element types in integer arithmetic, so that no rounding mode or
+// flush-to-zero setting of the process can change a value.
+#include "model/element_type.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace kvcheck::model {
+namespace {
+
+constexpr int kDoubleFraction = 52;
+constexpr int kDoubleBias = 1023;
+constexpr std::uint64_t kDoubleFractionMask = (std::uint64_t{1} << kDoubleFraction) - 1;
+
+/// A binary interchange format: `precision` significant bits with the hidden one, and the
+/// exponents of its normal numbers.
+struct Format {
+  int precision;
+  int min_exponent;
+  int max_exponent;
+  std::size_t bytes;
+
+  constexpr int fraction_bits() const { return precision - 1; }
+  /// Pattern of +infinity; every larger pattern without sign is a NaN.
+  constexpr std::uint64_t infinity() const {
+    return static_cast<std::uint64_t>(max_exponent - min_exponent + 2) << fraction_bits();
+  }
+  constexpr int sign_shift() const { return static_cast<int>(bytes) * 8 - 1; }
+};
+
+constexpr Format kF32{24, -126, 127, 4};
+constexpr Format kF16{11, -14, 15, 2};
+constexpr Format kBf16{8, -126, 127, 2};
+constexpr Format kF64{53, -1022, 1023, 8};
+
+constexpr const Format& format_of(ElementType type) {
+  switch (type) {
+    case ElementType::f16:
+      return kF16;
+    case ElementType::bf16:
+      return kBf16;
+    case ElementType::f64:
+      return kF64;
+    case ElementType::f32:
+      break;
+  }
+  return kF32;
+}
+
+/// Magnitude pattern of a NaN: the leading payload bits, and never the pattern of infinity.
+std::uint64_t encode_nan(const Format& format, std::uint64_t fraction) {
+  const std::uint64_t payload = fraction >> (kDoubleFraction - format.fraction_bits());
+  const std::uint64_t quiet = std::uint64_t{1} << (format.fraction_bits() - 1);
+  return format.infinity() | (payload != 0 ? payload : quiet);
+}
+
+/// Magnitude pattern of the value of `format` nearest to a finite double.
+std::uint64_t encode_finite(const Format& format, int exponent, std::uint64_t fraction) {
+  const int below_normal = exponent < format.min_exponent ? format.min_exponent - exponent : 0;
+  const int dropped = kDoubleFraction - format.fraction_bits() + below_normal;
+  // From here on even the largest significand is under half of the least subnormal number.
+  if (dropped > kDoubleFraction + 1) return 0;
+  const std::uint64_t significand = (std::uint64_t{1} << kDoubleFraction) | fraction;
+  std::uint64_t kept = significand >> dropped;
+  if (dropped > 0) {
+    const std::uint64_t rest = significand & ((std::uint64_t{1} << dropped) - 1);
+    const std::uint64_t half = std::uint64_t{1} << (dropped - 1);
+    if (rest > half || (rest == half && (kept & 1) != 0)) ++kept;
+  }
+  // The hidden bit in `kept` counts as one step of the exponent field, and a carry out of the
+  // fraction as another, which is what rounding up to the next power of two means.
+  const auto field = static_cast<std::uint64_t>(
+      exponent > format.min_exponent ? exponent - format.min_exponent : 0);
+  return std::min((field << format.fraction_bits()) + kept, format.infinity());
+}
+
+std::uint64_t encode(const Format& format, double value) {
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  if (&format == &kF64) return bits;
+  const std::uint64_t sign = (bits >> 63) << format.sign_shift();
+  const int field = static_cast<int>((bits >> kDoubleFraction) & 0x7ff);
+  const std::uint64_t fraction = bits & kDoubleFractionMask;
+  if (field == 0x7ff) {
+    return sign | (fraction != 0 ? encode_nan(format, fraction) : format.infinity());
+  }
+  if (field == 0) return sign;  // Zero, or far below every narrower format.
+  return sign | encode_finite(format, field - kDoubleBias, fraction);
+}
+
+double decode(const Format& format, std::uint64_t bits) {
+  if (&format == &kF64) return std::bit_cast<double>(bits);
+  const std::uint64_t sign = (bits >> format.sign_shift()) << 63;
+  const std::uint64_t magnitude = bits & ((std::uint64_t{1} << format.sign_shift()) - 1);
+  const int widen = kDoubleFraction - format.fraction_bits();
+  const std::uint64_t fraction_mask = (std::uint64_t{1} << format.fraction_bits()) - 1;
+  std::uint64_t wide = 0;
+  if (magnitude >= format.infinity()) {
+    wide = (std::uint64_t{0x7ff} << kDoubleFraction) | ((magnitude & fraction_mask) << widen);
+  } else if (magnitude > fraction_mask) {
+    const int field = static_cast<int>(magnitude >> format.fraction_bits());
+    const int exponent = field - 1 + format.min_exponent;
+    wide = (static_cast<std::uint64_t>(exponent + kDoubleBias) << kDoubleFraction) |
+           ((magnitude & fraction_mask) << widen);
+  } else if (magnitude != 0) {
+    const int top = std::bit_width(magnitude) - 1;
+    const int exponent = top + format.min_exponent - format.fraction_bits();
+    wide = (static_cast<std::uint64_t>(exponent + kDoubleBias) << kDoubleFraction) |
+           ((magnitude << (kDoubleFraction - top)) & kDoubleFractionMask);
+  }
+  return std::bit_cast<double>(sign | wide);
+}
+
+struct Name {
+  ElementType type;
+  std::string_view name;
+};
+
+constexpr std::array kNames{Name{ElementType::f32, "f32"}, Name{ElementType::f16, "f16"},
+                            Name{ElementType::bf16, "bf16"}, Name{ElementType::f64, "f64"}};
+
+}  // namespace
+
+std::string_view to_string(ElementType type) {
+  for (const Name& entry : kNames) {
+    if (entry.type == type) return entry.name;
+  }
+  return "f32";
+}
+
+std::optional<ElementType> element_type_from(std::string_view name) {
+  for (const Name& entry : kNames) {
+    if (entry.name == name) return entry.type;
+  }
+  return std::nullopt;
+}
+
+std::size_t element_bytes(ElementType type) { return format_of(type).bytes; }
+
+double unit_roundoff(ElementType type) { return std::ldexp(1.0, -format_of(type).precision); }
+
+double subnormal_half_spacing(ElementType type) {
+  const Format& format = format_of(type);
+  if (&format == &kF64) return std::numeric_limits<double>::denorm_min();
+  return std::ldexp(1.0, format.min_exponent - format.precision);
+}
+
+double largest_finite(ElementType type) {
+  const Format& format = format_of(type);
+  return decode(format, format.infinity() - 1);
+}
+
+double round_to(ElementType type, double value) {
+  if (type == ElementType::f64 || std::isnan(value)) return value;
+  const Format& format = format_of(type);
+  return decode(format, encode(format, value));
+}
+
+void store_element(ElementType type, double value, std::byte* where) {
+  const Format& format = format_of(type);
+  const std::uint64_t bits = encode(format, value);
+  for (std::size_t i = 0; i < format.bytes; ++i) {
+    where[i] = static_cast<std::byte>((bits >> (8 * i)) & 0xff);
+  }
+}
+
+double load_element(ElementType type, const std::byte* where) {
+  const Format& format = format_of(type);
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < format.bytes; ++i) {
+    bits |= std::to_integer<std::uint64_t>(where[i]) << (8 * i);
+  }
+  return decode(format, bits);
+}
+
+}  // namespace kvcheck::model

@@ -1,0 +1,69 @@
+// A case: one scenario on one target, executed once and judged by every property that applies.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "kernels/target.h"
+#include "model/oracle.h"
+#include "model/scenario.h"
+#include "properties/execution.h"
+#include "properties/verdict.h"
+#include "shrinkers/shrink.h"
+
+namespace kvcheck::properties {
+
+/// What a property says of one case.
+struct Judgement {
+  Verdict verdict = Verdict::passed;
+  Kind kind = Kind::over_bound;  ///< Of a failure.
+  std::string text;              ///< Of a failure the sentence, otherwise the reason.
+  shrinkers::Hint hint;          ///< Where it failed.
+  double max_ratio = 0;          ///< Largest bound ratio, where values were compared.
+
+  static Judgement skipped(std::string reason) {
+    return {Verdict::skipped, Kind::over_bound, std::move(reason), {}, 0};
+  }
+  static Judgement blind(std::string reason) {
+    return {Verdict::blind, Kind::over_bound, std::move(reason), {}, 0};
+  }
+  static Judgement failed(Kind kind, std::string sentence, shrinkers::Hint hint = {}) {
+    return {Verdict::failed, kind, std::move(sentence), hint, 0};
+  }
+};
+
+/// Receives every finite bound ratio that a property computes; for error statistics.
+using RatioSink = std::function<void(double)>;
+
+class Case {
+ public:
+  /// \pre validate(scenario) is empty, unsupported_reason(target, scenario) is empty
+  Case(kernels::Target& target, const model::Scenario& scenario);
+
+  kernels::Target& target() { return target_; }
+  const kernels::Capabilities& capabilities() const { return target_.capabilities(); }
+  const model::Scenario& scenario() const { return oracle_.scenario(); }
+  const model::Timeline& timeline() const { return oracle_.timeline(); }
+  const model::Fill& fill() const { return oracle_.fill(); }
+  model::Oracle& oracle() { return oracle_; }
+
+  /// The one execution that all properties share.
+  const Execution& execution();
+  bool executed() const { return execution_.has_value(); }
+
+  RatioSink ratio_sink;
+
+ private:
+  kernels::Target& target_;
+  model::Oracle oracle_;
+  std::optional<Execution> execution_;
+};
+
+/// Why a derived scenario cannot be run on the target; empty = it can.
+std::string cannot_run(const kernels::Target& target, const model::Scenario& scenario);
+
+/// "the run broke off at step 2 (append 3): refused: ..." for a derived or main execution.
+std::string broke_off(const model::Scenario& scenario, const Execution& execution);
+
+}  // namespace kvcheck::properties

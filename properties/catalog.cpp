@@ -1,0 +1,24 @@
+// The order of the catalog is the order of judgement: cheap and telling first.
+#include "properties/catalog.h"
+
+#include <algorithm>
+
+namespace kvcheck::properties {
+
+const std::vector<Property>& catalog() {
+  static const std::vector<Property> properties = {
+      answers_property(),          resident_range_property(),   visible_set_property(),
+      values_property(),           split_invariance_property(), rollback_exactness_property(),
+      unspecified_rows_property(), batch_company_property(),
+  };
+  return properties;
+}
+
+const Property* find_property(std::string_view id) {
+  const auto& all = catalog();
+  const auto it =
+      std::find_if(all.begin(), all.end(), [&](const Property& p) { return p.id == id; });
+  return it == all.end() ? nullptr : &*it;
+}
+
+}  // namespace kvcheck::properties

@@ -1,0 +1,105 @@
+// batch.no_company: an entry of a batch gets what it would get alone.
+#include <fmt/format.h>
+
+#include "properties/catalog.h"
+#include "properties/compare_runs.h"
+
+namespace kvcheck::properties {
+namespace {
+
+using model::Append;
+using model::Past;
+using model::Rollback;
+using model::Scenario;
+
+/// Entry `entry` of the scenario alone, with the data it has in company.
+struct Alone {
+  Scenario scenario;
+  std::vector<std::pair<std::size_t, std::size_t>> same_state;
+};
+
+Alone alone(const Scenario& scenario, std::int64_t entry) {
+  const auto b = static_cast<std::size_t>(entry);
+  Alone result{scenario, {}};
+  Scenario& s = result.scenario;
+  s.batch = 1;
+  s.fill.first_entry = scenario.fill.first_entry + entry;
+  s.steps.clear();
+  for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
+    model::Step step = scenario.steps[i];
+    bool idle = false;
+    if (auto* append = std::get_if<Append>(&step)) {
+      append->tokens = {append->tokens[b]};
+      append->queries = {append->queries[b]};
+      idle = append->tokens[0] == 0 && (append->queries[0] == 0 || !scenario.nonpad_kv_seqlen);
+    } else if (auto* past = std::get_if<Past>(&step)) {
+      past->tokens = {past->tokens[b]};
+      idle = past->tokens[0] == 0;
+    } else {
+      auto& tokens = std::get<Rollback>(step).tokens;
+      tokens = {tokens[b]};
+      idle = tokens[0] == 0;
+    }
+    if (!idle) s.steps.push_back(step);
+    if (!s.steps.empty()) result.same_state.emplace_back(i, s.steps.size() - 1);
+  }
+  return result;
+}
+
+Judgement compare(Case& c, std::int64_t entry, const Alone& single) {
+  const model::Timeline timeline(single.scenario);
+  const model::Fill fill(single.scenario, timeline);
+  const Execution run = execute(c.target(), single.scenario, timeline, fill);
+  if (!run.complete) return Judgement::skipped(broke_off(single.scenario, run));
+  const OtherRun other{single.scenario, timeline, run, entry};
+  std::optional<Difference> difference;
+  for (const auto& [here, there] : single.same_state) {
+    if (!c.timeline().steps()[here].defined) break;
+    if ((difference = compare_rows(c, other, here, there))) break;
+  }
+  if (!difference) difference = compare_outputs(c, other, c.capabilities().has("split_bits"));
+  if (!difference) return {};
+  Judgement judgement =
+      Judgement::failed(Kind::influence,
+                        fmt::format("batch entry {} differs from the same sequence run alone: {}",
+                                    entry, difference->sentence),
+                        difference->hint);
+  judgement.max_ratio = difference->ratio;
+  return judgement;
+}
+
+Judgement judge(Case& c) {
+  if (!c.execution().complete) return Judgement::skipped(broke_off(c.scenario(), c.execution()));
+  std::string reason = "no entry has a step of its own";
+  bool compared = false;
+  for (std::int64_t entry = 0; entry < c.scenario().batch; ++entry) {
+    const Alone single = alone(c.scenario(), entry);
+    if (const std::string why = cannot_run(c.target(), single.scenario); !why.empty()) {
+      reason = why;
+      continue;
+    }
+    const Judgement judgement = compare(c, entry, single);
+    if (judgement.verdict == Verdict::failed) return judgement;
+    if (judgement.verdict == Verdict::passed)
+      compared = true;
+    else
+      reason = judgement.text;
+  }
+  return compared ? Judgement{} : Judgement::skipped(reason);
+}
+
+std::string inapplicable(const Scenario& scenario, const kernels::Capabilities&) {
+  return scenario.batch > 1 ? "" : "one batch entry has no company";
+}
+
+}  // namespace
+
+Property batch_company_property() {
+  return {"batch.no_company",
+          "Each entry of a batch, ragged lengths included, gets the rows and outputs that it would "
+          "get alone.",
+          "batch maximum used for a row, entry mix-up, shared origins, work split by batch",
+          inapplicable, judge};
+}
+
+}  // namespace kvcheck::properties

@@ -1,0 +1,43 @@
+// Comparison of two executions of the same tokens: rows bit for bit, outputs by what is promised.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "properties/case.h"
+#include "properties/execution.h"
+
+namespace kvcheck::properties {
+
+/// A second run beside the main one.
+struct OtherRun {
+  const model::Scenario& scenario;
+  const model::Timeline& timeline;
+  const Execution& execution;
+  /// Entry of the other run that stands for entry b of the main one is b - first_entry.
+  std::int64_t first_entry = 0;
+};
+
+/// Where two runs differ: the sentence, and the place in the main run.
+struct Difference {
+  std::string sentence;
+  shrinkers::Hint hint;
+  double ratio = 0;  ///< Difference over the allowed one; infinite where bits are promised.
+};
+
+/// Compares the outputs of every query that both runs answered; a query is named by its entry,
+/// position and generation. Bits where `bitwise`, else |a - b| <= 2 * bound.
+std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, bool bitwise);
+
+/// Compares the resident rows after step `step` of the main run with those after `other_step`.
+/// Entries that the other run does not have are passed over.
+std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::size_t step,
+                                       std::size_t other_step);
+
+/// Number of outputs that compare_outputs would compare.
+std::int64_t shared_queries(Case& main, const OtherRun& other);
+
+}  // namespace kvcheck::properties

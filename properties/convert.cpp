@@ -1,0 +1,167 @@
+// Scenario to session, capabilities to arithmetic profile.
+#include "properties/convert.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kvcheck::properties {
+namespace {
+
+using kernels::Capabilities;
+using model::Append;
+using model::Operator;
+using model::Past;
+using model::Rollback;
+using model::Scenario;
+
+bool uniform(const std::vector<std::int64_t>& counts) {
+  return std::all_of(counts.begin(), counts.end(),
+                     [&](std::int64_t n) { return n == counts.front(); });
+}
+
+std::int64_t largest(const std::vector<std::int64_t>& counts) {
+  return *std::max_element(counts.begin(), counts.end());
+}
+
+std::int64_t smallest(const std::vector<std::int64_t>& counts) {
+  return *std::min_element(counts.begin(), counts.end());
+}
+
+/// What gqa steps of this scenario need beyond the basics; empty = the target claims it all.
+std::string missing_gqa_feature(const Capabilities& target, const Scenario& scenario,
+                                const Append& append, const std::vector<std::int64_t>& lengths) {
+  const bool first = largest(lengths) == 0;
+  const bool block = scenario.cache.layout == model::LayoutKind::block;
+  if (smallest(append.tokens) == 0 && !target.has("idle_entries")) return "idle_entries";
+  if (scenario.batch == 1) return "";
+  if (first && !uniform(append.tokens)) {
+    const char* feature = block ? "ragged_prompt_block" : "ragged_prompt";
+    return target.has(feature) ? "" : feature;
+  }
+  const bool single = uniform(append.tokens) && append.tokens.front() == 1;
+  if (!first && !single && !target.has("batched_chunks")) return "batched_chunks";
+  return "";
+}
+
+std::string missing_step_feature(const Capabilities& target, const Scenario& scenario) {
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(scenario.batch), 0);
+  for (const model::Step& step : scenario.steps) {
+    if (const auto* past = std::get_if<Past>(&step)) {
+      if (!target.has("load")) return "load";
+      lengths = past->tokens;
+    } else if (const auto* rollback = std::get_if<Rollback>(&step)) {
+      if (!target.has("rollback")) return "rollback";
+      for (std::size_t b = 0; b < lengths.size(); ++b) lengths[b] -= rollback->tokens[b];
+    } else {
+      const auto& append = std::get<Append>(step);
+      if (largest(append.queries) == 0 && !target.has("queryless_append"))
+        return "queryless_append";
+      if (scenario.op == Operator::gqa) {
+        const std::string missing = missing_gqa_feature(target, scenario, append, lengths);
+        if (!missing.empty()) return missing;
+      } else if (append.queries != append.tokens && largest(append.queries) > 0 &&
+                 !scenario.nonpad_kv_seqlen && !target.has("queries_differ")) {
+        return "queries_differ";
+      }
+      for (std::size_t b = 0; b < lengths.size(); ++b) lengths[b] += append.tokens[b];
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+kernels::ElementType to_kernel(model::ElementType type) {
+  switch (type) {
+    case model::ElementType::f32:
+      return kernels::ElementType::f32;
+    case model::ElementType::f16:
+      return kernels::ElementType::f16;
+    case model::ElementType::bf16:
+      return kernels::ElementType::bf16;
+    case model::ElementType::f64:
+      return kernels::ElementType::f64;
+  }
+  return kernels::ElementType::f32;
+}
+
+model::ElementType to_model(kernels::ElementType type) {
+  switch (type) {
+    case kernels::ElementType::f16:
+      return model::ElementType::f16;
+    case kernels::ElementType::bf16:
+      return model::ElementType::bf16;
+    case kernels::ElementType::f64:
+      return model::ElementType::f64;
+    default:
+      return model::ElementType::f32;
+  }
+}
+
+kernels::SessionConfig session_config(const Scenario& scenario, const model::Timeline& timeline,
+                                      double poison) {
+  kernels::SessionConfig config;
+  config.op = to_string(scenario.op);
+  config.opset = scenario.opset;
+  config.batch = scenario.batch;
+  config.query_heads = scenario.query_heads;
+  config.kv_heads = scenario.kv_heads;
+  config.head_size = scenario.head_size;
+  config.value_head_size = scenario.value_head_size;
+  config.element_type = to_kernel(scenario.element_type);
+  config.layout = to_string(scenario.cache.layout);
+  config.capacity = timeline.buffer_rows();
+  config.window_size = scenario.cache.window_size.value_or(-1);
+  config.causal = scenario.causal;
+  config.nonpad_kv_seqlen = scenario.nonpad_kv_seqlen;
+  config.share_buffers = scenario.share_buffers;
+  config.mask = to_string(scenario.mask.kind);
+  config.scale = scenario.scale.value_or(0);
+  config.initial_poison = poison;
+  return config;
+}
+
+model::ArithmeticProfile arithmetic_profile(const Capabilities& target, const Scenario& scenario) {
+  const kernels::Arithmetic& declared = target.arithmetic;
+  const double width = scenario.element_type == model::ElementType::f64 ? 0x1p-29 : 1.0;
+  model::ArithmeticProfile profile;
+  profile.accumulator_roundoff = declared.accumulator_roundoff * width;
+  profile.logit_roundoff = declared.logit_roundoff * width;
+  profile.probability_roundoff = declared.probability_roundoff * width;
+  profile.exp_error = declared.exp_error * width;
+  profile.exp_flushes = declared.exp_flushes;
+  profile.base_two = declared.base_two;
+  profile.scale_on_operands = declared.scale_on_operands;
+  profile.max_rescales = declared.max_rescales;
+  profile.splits = declared.splits;
+  profile.output_type = scenario.element_type;
+  return profile;
+}
+
+std::string unsupported_reason(const Capabilities& target, const Scenario& scenario) {
+  const std::string op(to_string(scenario.op));
+  const std::string type(to_string(scenario.element_type));
+  const std::string layout(to_string(scenario.cache.layout));
+  if (!target.operators.count(op)) return fmt::format("operator {}", op);
+  if (!target.element_types.count(type)) return fmt::format("element_type {}", type);
+  if (!target.layouts.count(layout)) return fmt::format("cache.layout {}", layout);
+  if (scenario.op == Operator::attention && !target.opsets.count(scenario.opset)) {
+    return fmt::format("opset {}", scenario.opset);
+  }
+  if (scenario.op == Operator::gqa && scenario.head_size % target.head_size_multiple != 0) {
+    return fmt::format("head_size {} (a multiple of {} is needed)", scenario.head_size,
+                       target.head_size_multiple);
+  }
+  if (!scenario.share_buffers && !target.has("separate_buffers")) return "separate_buffers";
+  if (scenario.nonpad_kv_seqlen && !target.has("nonpad_kv_seqlen")) return "nonpad_kv_seqlen";
+  if (scenario.mask.kind == model::MaskKind::boolean && !target.has("mask_boolean")) {
+    return "mask_boolean";
+  }
+  if (scenario.mask.kind == model::MaskKind::additive && !target.has("mask_additive")) {
+    return "mask_additive";
+  }
+  return missing_step_feature(target, scenario);
+}
+
+}  // namespace kvcheck::properties

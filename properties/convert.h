@@ -1,0 +1,28 @@
+// Translation between the model's words and the kernels' words; the only place where both meet.
+#pragma once
+
+#include "kernels/target.h"
+#include "model/error_bound.h"
+#include "model/scenario.h"
+#include "model/timeline.h"
+
+namespace kvcheck::properties {
+
+kernels::ElementType to_kernel(model::ElementType type);
+/// \pre type is not boolean
+model::ElementType to_model(kernels::ElementType type);
+
+/// The session that a scenario asks for; unspecified rows start with `poison`.
+kernels::SessionConfig session_config(const model::Scenario& scenario,
+                                      const model::Timeline& timeline, double poison);
+
+/// The arithmetic that `target` declares for the scenario's element type. f64 sessions compute in
+/// double, so every roundoff is scaled by 2^-29 there.
+model::ArithmeticProfile arithmetic_profile(const kernels::Capabilities& target,
+                                            const model::Scenario& scenario);
+
+/// Why `target` does not claim to take the scenario; empty = it does.
+std::string unsupported_reason(const kernels::Capabilities& target,
+                               const model::Scenario& scenario);
+
+}  // namespace kvcheck::properties

@@ -1,0 +1,55 @@
+// Execution: one scenario run on one target, step by step, with everything it answered.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/target.h"
+#include "model/fill.h"
+#include "model/scenario.h"
+#include "model/timeline.h"
+
+namespace kvcheck::properties {
+
+/// What the target said to one step.
+struct StepAnswer {
+  enum class Status { not_run, ok, refused, broke };
+  Status status = Status::not_run;
+  std::string reason;  ///< Of a refusal or a break.
+  kernels::Failure::Kind broke_as = kernels::Failure::Kind::crash;
+  kernels::StepResult result;  ///< Of an append; rows also after a rollback or a past.
+};
+
+struct Execution {
+  StepAnswer open;
+  std::vector<StepAnswer> steps;
+  /// True when the open and every step whose result the contract defines was answered.
+  bool complete = false;
+  /// After a refused inexact rollback: whether the rows were still what they had been.
+  bool refusal_kept_state = true;
+
+  /// Index of the first step that was refused or broke, -1 for the open; empty = none.
+  std::optional<std::int64_t> first_problem() const;
+};
+
+struct ExecuteOptions {
+  bool want_rows = true;
+};
+
+/// Runs the scenario. Stops at the first refusal or break, and before the first step that the
+/// contract leaves undefined; an inexact rollback itself is asked of targets that check it.
+/// \pre validate(scenario) is empty
+Execution execute(kernels::Target& target, const model::Scenario& scenario,
+                  const model::Timeline& timeline, const model::Fill& fill,
+                  const ExecuteOptions& options = {});
+
+/// Value of one element of a dense tensor, as double. Booleans read as 0 or 1.
+double element(const kernels::Tensor& tensor, std::int64_t index);
+
+/// Reads output (entry, query, head, lane) of an answer of the shape [B,S,Nq,Hv].
+double output_at(const kernels::Tensor& output, std::int64_t entry, std::int64_t query,
+                 std::int64_t head, std::int64_t lane);
+
+}  // namespace kvcheck::properties

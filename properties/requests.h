@@ -1,0 +1,21 @@
+// Requests: the tensors that a target is given for one step of a scenario.
+#pragma once
+
+#include "kernels/target.h"
+#include "model/fill.h"
+#include "model/scenario.h"
+#include "model/timeline.h"
+
+namespace kvcheck::properties {
+
+/// The request of an Append. Padding rows of ragged steps hold the scenario's poison.
+/// \pre scenario.steps[step] is an Append
+kernels::StepRequest step_request(const model::Scenario& scenario, const model::Timeline& timeline,
+                                  const model::Fill& fill, std::size_t step);
+
+/// The content of a Past: resident rows in place, the others poisoned.
+/// \pre scenario.steps[step] is a Past
+kernels::LoadRequest load_request(const model::Scenario& scenario, const model::Timeline& timeline,
+                                  const model::Fill& fill, std::size_t step);
+
+}  // namespace kvcheck::properties
