@@ -1,0 +1,121 @@
+// mask.visible_set: each query attends exactly the keys that the contract lets it see.
+#include <fmt/format.h>
+
+#include "model/visibility.h"
+#include "properties/catalog.h"
+#include "properties/position_text.h"
+#include "properties/read_back.h"
+
+namespace kvcheck::properties {
+namespace {
+
+shrinkers::Hint hint_of(const MeasuredQuery& query) {
+  shrinkers::Hint hint;
+  hint.step = static_cast<std::int64_t>(query.step);
+  hint.entry = query.entry;
+  hint.query_head = query.head;
+  return hint;
+}
+
+Judgement contradiction(const Case& c, const MeasuredQuery& query) {
+  const auto leaked = difference(query.observed, query.expected);
+  const auto missing = difference(query.expected, query.observed);
+  const std::string where = fmt::format(
+      "step {} ({}), batch entry {}, head {}: the query at position {} sees {}; the contract says "
+      "{}",
+      query.step, model::describe(c.scenario().steps[query.step]), query.entry, query.head,
+      query.position.value, positions_text(query.observed), positions_text(query.expected));
+  if (!leaked.empty()) {
+    return Judgement::failed(
+        Kind::leak,
+        fmt::format("{}: {} {} leak{}{}", where, leaked.size() > 1 ? "keys" : "key",
+                    positions_text(leaked), leaked.size() > 1 ? "" : "s",
+                    missing.empty() ? "" : " and " + positions_text(missing) + " is missing"),
+        hint_of(query));
+  }
+  return Judgement::failed(Kind::missing_key,
+                           fmt::format("{}: {} missing", where, positions_text(missing)),
+                           hint_of(query));
+}
+
+/// The target's own mask, by buffer row, as positions.
+Judgement judge_given_mask(Case& c) {
+  const Execution& execution = c.execution();
+  std::int64_t compared = 0;
+  for (std::size_t i = 0; i < execution.steps.size(); ++i) {
+    const auto& visible = execution.steps[i].result.visible;
+    if (!visible || !c.timeline().steps()[i].defined) continue;
+    for (std::int64_t b = 0; b < c.scenario().batch; ++b) {
+      const auto& state = c.timeline().steps()[i].entries[static_cast<std::size_t>(b)];
+      for (std::int64_t q = 0; q < state.queries; ++q, ++compared) {
+        MeasuredQuery query;
+        query.step = i;
+        query.entry = b;
+        query.query = q;
+        query.position = {state.origin.value + q};
+        query.expected = model::visible_positions(c.scenario(), c.timeline(), i, b, 0, q);
+        query.measured = true;
+        for (std::int64_t r = 0; r < visible->shape[2]; ++r) {
+          if (element(*visible, (b * visible->shape[1] + q) * visible->shape[2] + r) != 0) {
+            query.observed.push_back({state.first_position.value + r});
+          }
+        }
+        if (!query.agrees()) return contradiction(c, query);
+      }
+    }
+  }
+  if (!execution.complete) return Judgement::skipped(broke_off(c.scenario(), execution));
+  return compared > 0 ? Judgement{} : Judgement::skipped("the scenario asks no query");
+}
+
+Judgement judge_by_launches(Case& c) {
+  if (c.scenario().value_head_size >= 2) {
+    const DigitCheck check = check_digits(c.target(), c.scenario());
+    if (!check.problem.empty()) return Judgement::skipped(check.problem);
+    if (check.queries == 0) return Judgement::skipped("the scenario asks no query");
+    if (!check.mismatch && check.blind) {
+      return Judgement::blind("one key more or less could hide within the error bound here");
+    }
+    if (!check.mismatch) return {};
+  }
+  const ReadBack read_back = measure_visibility(c.target(), c.scenario());
+  if (read_back.queries.empty()) return Judgement::skipped("the scenario asks no query");
+  const MeasuredQuery* unread = nullptr;
+  for (const MeasuredQuery& query : read_back.queries) {
+    if (!query.measured)
+      unread = &query;
+    else if (!query.agrees())
+      return contradiction(c, query);
+  }
+  if (!read_back.problem.empty()) return Judgement::skipped(read_back.problem);
+  if (unread) {
+    return Judgement::failed(
+        Kind::not_finite,
+        fmt::format("step {}, batch entry {}, head {}: the query at position {} has no finite "
+                    "output although all logits are 0",
+                    unread->step, unread->entry, unread->head, unread->position.value),
+        hint_of(*unread));
+  }
+  if (c.scenario().value_head_size == 1) return {};
+  return Judgement::failed(Kind::over_bound,
+                           "every query attends the right keys, but with unequal weights although "
+                           "all logits are 0");
+}
+
+std::string inapplicable(const model::Scenario&, const kernels::Capabilities& target) {
+  return target.outputs || target.visible ? "" : "the target shows neither outputs nor a mask";
+}
+
+}  // namespace
+
+Property visible_set_property() {
+  return {"mask.visible_set",
+          "Every query attends exactly the keys that the contract lets it see, read back from the "
+          "target's outputs with zero logits and position-coded values, and compared as sets.",
+          "mask origin, window edges, shortcuts for one query, lengths mixed up, stale rows",
+          inapplicable, [](Case& c) {
+            return c.capabilities().visible ? judge_given_mask(c) : judge_by_launches(c);
+          }};
+}
+
+}  // namespace kvcheck::properties

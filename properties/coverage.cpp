@@ -1,0 +1,216 @@
+// The classes.
+#include "properties/coverage.h"
+
+#include <algorithm>
+
+#include "model/visibility.h"
+
+namespace kvcheck::properties {
+namespace {
+
+using kernels::Capabilities;
+using model::Append;
+using model::EntryStep;
+using model::Rollback;
+using model::Scenario;
+using model::Timeline;
+
+bool any_target(const Capabilities&) { return true; }
+bool block_target(const Capabilities& t) {
+  return t.operators.count("gqa") > 0 && t.layouts.count("block") > 0;
+}
+bool attention_target(const Capabilities& t) { return t.operators.count("attention") > 0; }
+bool rollback_target(const Capabilities& t) { return t.has("rollback"); }
+bool block_rollback_target(const Capabilities& t) { return block_target(t) && t.has("rollback"); }
+
+bool block(const Scenario& s) { return s.cache.layout == model::LayoutKind::block; }
+
+/// Whether `test` holds for an entry of a step of kind K.
+template <class K, class Test>
+bool any_step(const Scenario& s, const Timeline& timeline, Test&& test) {
+  for (std::size_t i = 0; i < s.steps.size(); ++i) {
+    if (!std::holds_alternative<K>(s.steps[i])) continue;
+    for (const EntryStep& entry : timeline.steps()[i].entries) {
+      if (test(entry)) return true;
+    }
+  }
+  return false;
+}
+
+/// Largest number of evictions that one entry has gone through.
+std::int64_t evictions(const Scenario& s, const Timeline& timeline) {
+  if (!block(s)) return 0;
+  std::vector<std::int64_t> count(static_cast<std::size_t>(s.batch), 0);
+  for (const auto& step : timeline.steps()) {
+    for (std::size_t b = 0; b < step.entries.size(); ++b) count[b] += step.entries[b].evicted > 0;
+  }
+  return *std::max_element(count.begin(), count.end());
+}
+
+bool exactly_full(const Scenario& s, const Timeline& timeline) {
+  return block(s) && any_step<Append>(s, timeline, [&](const EntryStep& e) {
+           return e.resident == s.cache.capacity;
+         });
+}
+
+bool step_of(const Scenario& s, const Timeline& timeline, auto&& test) {
+  return any_step<Append>(s, timeline, [&](const EntryStep& e) { return test(e.length - e.past); });
+}
+
+bool empty_query_row(const Scenario& s, const Timeline& timeline) {
+  if (s.op == model::Operator::gqa) return false;
+  for (std::size_t i = 0; i < s.steps.size() && timeline.steps()[i].defined; ++i) {
+    if (!std::holds_alternative<Append>(s.steps[i])) continue;
+    for (std::int64_t b = 0; b < s.batch; ++b) {
+      const auto& entry = timeline.steps()[i].entries[static_cast<std::size_t>(b)];
+      for (std::int64_t q = 0; q < entry.queries; ++q) {
+        if (visible_positions(s, timeline, i, b, 0, q).empty()) return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool ragged(const Scenario&, const Timeline& timeline) {
+  for (const auto& step : timeline.steps()) {
+    for (const auto& entry : step.entries) {
+      if (entry.length != step.entries.front().length) return true;
+    }
+  }
+  return false;
+}
+
+bool rollback_then_append(const Scenario& s, const Timeline&) {
+  for (std::size_t i = 1; i < s.steps.size(); ++i) {
+    if (std::holds_alternative<Rollback>(s.steps[i - 1]) &&
+        std::holds_alternative<Append>(s.steps[i])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<CoverageClass> windowed_classes() {
+  return {
+      {"buffer not yet full",
+       [](const Scenario& s, const Timeline& t) { return block(s) && evictions(s, t) == 0; },
+       block_target},
+      {"buffer exactly full", exactly_full, block_target},
+      {"one eviction", [](const Scenario& s, const Timeline& t) { return evictions(s, t) == 1; },
+       block_target},
+      {"many evictions", [](const Scenario& s, const Timeline& t) { return evictions(s, t) >= 3; },
+       block_target},
+      {"capacity equals window",
+       [](const Scenario& s, const Timeline&) {
+         return block(s) && s.cache.capacity == s.cache.window_size;
+       },
+       block_target},
+      {"step equals window",
+       [](const Scenario& s, const Timeline& t) {
+         return block(s) && step_of(s, t, [&](std::int64_t n) { return n == s.cache.window_size; });
+       },
+       block_target},
+      {"step larger than window",
+       [](const Scenario& s, const Timeline& t) {
+         return block(s) && step_of(s, t, [&](std::int64_t n) { return n > *s.cache.window_size; });
+       },
+       block_target},
+      {"step larger than capacity",
+       [](const Scenario& s, const Timeline& t) {
+         return block(s) && step_of(s, t, [&](std::int64_t n) { return n > s.cache.capacity; });
+       },
+       block_target},
+      {"staged step",
+       [](const Scenario& s, const Timeline& t) {
+         return any_step<Append>(s, t, [](const EntryStep& e) { return e.staged; });
+       },
+       block_target},
+      {"rollback after an eviction",
+       [](const Scenario& s, const Timeline& t) {
+         return block(s) && any_step<Rollback>(s, t, [](const EntryStep& e) {
+                  return e.rollback_exact && e.first_position.value > 0;
+                });
+       },
+       block_rollback_target},
+  };
+}
+
+std::vector<CoverageClass> attention_classes() {
+  return {
+      {"one query, several new keys, a past",
+       [](const Scenario& s, const Timeline& t) {
+         return s.op == model::Operator::attention && s.causal &&
+                any_step<Append>(s, t, [](const EntryStep& e) {
+                  return e.queries == 1 && e.length - e.past >= 2 && e.past > 0;
+                });
+       },
+       attention_target},
+      {"more queries than keys",
+       [](const Scenario& s, const Timeline& t) {
+         return any_step<Append>(s, t, [](const EntryStep& e) { return e.queries > e.length; });
+       },
+       attention_target},
+      {"query that sees no key", empty_query_row, attention_target},
+      {"boolean mask",
+       [](const Scenario& s, const Timeline&) { return s.mask.kind == model::MaskKind::boolean; },
+       [](const Capabilities& t) { return t.has("mask_boolean"); }},
+      {"additive mask",
+       [](const Scenario& s, const Timeline&) { return s.mask.kind == model::MaskKind::additive; },
+       [](const Capabilities& t) { return t.has("mask_additive"); }},
+      {"nonpad_kv_seqlen", [](const Scenario& s, const Timeline&) { return s.nonpad_kv_seqlen; },
+       [](const Capabilities& t) { return t.has("nonpad_kv_seqlen"); }},
+  };
+}
+
+std::vector<CoverageClass> general_classes() {
+  return {
+      {"single-token step with a past",
+       [](const Scenario& s, const Timeline& t) {
+         return any_step<Append>(
+             s, t, [](const EntryStep& e) { return e.past > 0 && e.length - e.past == 1; });
+       },
+       any_target},
+      {"several query heads for a KV head",
+       [](const Scenario& s, const Timeline&) {
+         return s.kv_heads > 1 && s.query_heads > s.kv_heads;
+       },
+       any_target},
+      {"several batch entries", [](const Scenario& s, const Timeline&) { return s.batch > 1; },
+       any_target},
+      {"ragged lengths", ragged, any_target},
+      {"rollback, then append", rollback_then_append, rollback_target},
+      {"rollback to empty",
+       [](const Scenario& s, const Timeline& t) {
+         return any_step<Rollback>(s, t,
+                                   [](const EntryStep& e) { return e.length == 0 && e.past > 0; });
+       },
+       rollback_target},
+      {"length above 64",
+       [](const Scenario& s, const Timeline& t) {
+         return any_step<Append>(s, t, [](const EntryStep& e) { return e.length > 64; });
+       },
+       any_target},
+      {"16-bit elements",
+       [](const Scenario& s, const Timeline&) {
+         return s.element_type == model::ElementType::f16 ||
+                s.element_type == model::ElementType::bf16;
+       },
+       [](const Capabilities& t) {
+         return t.element_types.count("f16") + t.element_types.count("bf16") > 0;
+       }},
+  };
+}
+
+}  // namespace
+
+const std::vector<CoverageClass>& coverage_classes() {
+  static const std::vector<CoverageClass> classes = [] {
+    auto all = windowed_classes();
+    for (auto& more : {attention_classes(), general_classes()})
+      all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }();
+  return classes;
+}
+
+}  // namespace kvcheck::properties

@@ -1,0 +1,253 @@
+// Drawing scenarios.
+#include "properties/generator.h"
+
+#include <memory>
+#include <string>
+
+#include <rapidcheck/Shrinkable.h>
+#include <rapidcheck/shrinkable/Create.h>
+
+#include "model/layout.h"
+#include "properties/draw.h"
+
+namespace kvcheck::properties {
+namespace {
+
+using kernels::Capabilities;
+using model::Append;
+using model::Past;
+using model::Rollback;
+using model::Scenario;
+
+enum class Family { gqa_block, gqa_full, attention_past, attention_nonpad };
+
+std::vector<Family> families(const Capabilities& target, const GeneratorFocus& focus) {
+  std::vector<Family> result;
+  const bool gqa = target.operators.count("gqa") > 0;
+  const bool attention = target.operators.count("attention") > 0 && !target.opsets.empty();
+  if (gqa && focus.gqa_block && target.layouts.count("block")) {
+    result.insert(result.end(), 2, Family::gqa_block);
+  }
+  if (gqa && focus.gqa_full && target.layouts.count("full")) result.push_back(Family::gqa_full);
+  if (attention && focus.attention_past) result.push_back(Family::attention_past);
+  if (attention && focus.attention_nonpad && target.opsets.count(24) &&
+      target.has("nonpad_kv_seqlen")) {
+    result.push_back(Family::attention_nonpad);
+  }
+  return result;
+}
+
+/// The draw of one scenario: shape first, then cache, then steps with lengths in view.
+class Drawing {
+ public:
+  Drawing(const Capabilities& target, Family family, Draw& draw, int size)
+      : target_(target), family_(family), draw_(draw), size_(size) {}
+
+  Scenario run() {
+    draw_shape();
+    draw_cache();
+    draw_data();
+    draw_steps();
+    if (family_ == Family::attention_nonpad || family_ == Family::gqa_full) {
+      s_.cache.capacity = longest_ + draw_.pick({0, 0, 1, 3, 8});
+    }
+    draw_mask();
+    return model::normalise(s_);
+  }
+
+ private:
+  bool gqa() const { return family_ == Family::gqa_block || family_ == Family::gqa_full; }
+  bool uniform_entries() const { return family_ == Family::attention_past; }
+  /// One in `of` of the scenarios is several times longer than the usual ones.
+  bool rarely(int of) { return draw_.between(1, of) == 1; }
+
+  void draw_shape() {
+    s_.op = gqa() ? model::Operator::gqa : model::Operator::attention;
+    s_.batch = draw_.percent(55) ? 1 : draw_.between(2, 3);
+    s_.kv_heads = draw_.pick({1, 1, 1, 2, 2, 3});
+    s_.query_heads = s_.kv_heads * draw_.pick({1, 1, 2, 2, 3, 4, 5});
+    if (gqa()) {
+      s_.opset = 1;
+      s_.head_size = target_.head_size_multiple * draw_.pick({1, 1, 1, 2, 3, 5});
+      if (target_.head_size_multiple < 8 && draw_.percent(70))
+        s_.head_size = draw_.pick({8, 16, 24});
+      s_.value_head_size = s_.head_size;
+    } else {
+      const bool nonpad = family_ == Family::attention_nonpad;
+      std::vector<int> opsets(target_.opsets.begin(), target_.opsets.end());
+      s_.opset = nonpad ? 24 : draw_.pick(opsets);
+      s_.nonpad_kv_seqlen = nonpad;
+      s_.head_size = draw_.pick({1, 2, 4, 4, 8, 8, 16});
+      s_.value_head_size = draw_.percent(70) ? s_.head_size : draw_.pick({2, 3, 8, 10});
+      s_.causal = draw_.percent(85);
+    }
+    std::vector<std::string> types(target_.element_types.begin(), target_.element_types.end());
+    s_.element_type = draw_.percent(60) && target_.element_types.count("f32")
+                          ? model::ElementType::f32
+                          : *model::element_type_from(draw_.pick(types));
+    if (draw_.percent(15)) s_.scale = draw_.pick(std::vector<double>{0.25, 0.5, 1.0});
+  }
+
+  void draw_cache() {
+    if (family_ == Family::gqa_block) {
+      s_.cache.layout = model::LayoutKind::block;
+      const std::int64_t window = rarely(12) ? draw_.between(13, 40) : draw_.between(1, 12);
+      s_.cache.window_size = window;
+      s_.cache.capacity =
+          window + (rarely(12) ? draw_.between(9, 40) : draw_.pick({0, 0, 1, 2, 3, 4, 5, 8}));
+    } else if (family_ == Family::gqa_full && draw_.percent(50)) {
+      s_.cache.window_size = draw_.between(1, 12);
+    }
+    layout_ = model::make_layout(s_.cache);
+    s_.share_buffers = !(gqa() && target_.has("separate_buffers") && draw_.percent(30));
+  }
+
+  void draw_data() {
+    s_.fill.kind = draw_.percent(50) ? model::FillKind::random : model::FillKind::needles;
+    s_.fill.seed = draw_.bits() & 0xffffffffu;
+    const int poison = static_cast<int>(draw_.between(0, 99));
+    s_.poison = poison < 45   ? model::Poison::finite
+                : poison < 80 ? model::Poison::huge
+                              : model::Poison::zero;
+    if (target_.has("nan_safe") && draw_.percent(30)) s_.poison = model::Poison::nan;
+  }
+
+  void draw_mask() {
+    if (gqa() || draw_.percent(50)) return;
+    const bool boolean = target_.has("mask_boolean"), additive = target_.has("mask_additive");
+    if (!boolean && !additive) return;
+    s_.mask.kind = boolean && (!additive || draw_.percent(60)) ? model::MaskKind::boolean
+                                                               : model::MaskKind::additive;
+    s_.mask.rank = static_cast<int>(draw_.between(2, 4));
+    s_.mask.hidden_percent = static_cast<int>(draw_.pick({0, 10, 30, 60, 90, 100}));
+    s_.mask.seed = draw_.bits() & 0xffffu;
+    s_.mask.empty_rows = draw_.percent(30);
+  }
+
+  /// A length worth trying: around the window and the capacity, or small, or anything.
+  std::int64_t notable_length() {
+    const std::int64_t window = s_.cache.window_size.value_or(4);
+    const std::int64_t capacity = family_ == Family::gqa_block ? s_.cache.capacity : 8;
+    if (draw_.percent(60)) {
+      return std::max<std::int64_t>(
+          1, draw_.pick({1, window, capacity, capacity + 1, 2 * capacity}) + draw_.between(-1, 1));
+    }
+    return draw_.between(1, rarely(10) ? 120 : 16);
+  }
+
+  std::int64_t step_tokens() {
+    const std::int64_t window = s_.cache.window_size.value_or(4);
+    const std::int64_t capacity = family_ == Family::gqa_block ? s_.cache.capacity : 6;
+    if (draw_.percent(50)) return 1;
+    if (draw_.percent(60)) return draw_.between(2, 5);
+    return std::max<std::int64_t>(1, draw_.pick({window - 1, window, window + 1, capacity - 1,
+                                                 capacity, capacity + 1, capacity + window}));
+  }
+
+  std::vector<std::int64_t> for_entries(std::int64_t count) const {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(s_.batch), count);
+  }
+
+  void draw_steps() {
+    lengths_ = for_entries(0);
+    if (target_.has("load") && draw_.percent(35)) draw_past();
+    const std::int64_t events = draw_.between(1, 3 + size_ / 15);
+    for (std::int64_t i = 0; i < events; ++i) {
+      if (target_.has("rollback") && longest() > 0 && draw_.percent(25) && draw_rollback())
+        continue;
+      draw_append();
+    }
+    draw_append();  // A scenario ends with a query.
+  }
+
+  std::int64_t longest() const { return *std::max_element(lengths_.begin(), lengths_.end()); }
+
+  void draw_past() {
+    Past past{for_entries(notable_length())};
+    if (!uniform_entries() && draw_.percent(60)) {
+      for (auto& n : past.tokens) n = notable_length();
+    }
+    lengths_ = past.tokens;
+    longest_ = std::max(longest_, longest());
+    s_.steps.emplace_back(past);
+  }
+
+  bool draw_rollback() {
+    Rollback rollback{for_entries(0)};
+    const bool deep = target_.has("checks_rollback") && draw_.percent(8);
+    for (std::size_t b = 0; b < lengths_.size(); ++b) {
+      const std::int64_t most = deep ? lengths_[b] : layout_->max_exact_rollback(lengths_[b]);
+      if (most <= 0) continue;
+      rollback.tokens[b] =
+          draw_.percent(30) ? most : draw_.between(1, std::min<std::int64_t>(most, 6));
+    }
+    if (uniform_entries()) rollback.tokens = for_entries(rollback.tokens.front());
+    if (*std::max_element(rollback.tokens.begin(), rollback.tokens.end()) == 0) return false;
+    for (std::size_t b = 0; b < lengths_.size(); ++b) lengths_[b] -= rollback.tokens[b];
+    s_.steps.emplace_back(rollback);
+    ++generation_;
+    return true;
+  }
+
+  /// Whether the next gqa step of this batch may hold `ragged` or several tokens.
+  bool may_be_ragged() const {
+    if (uniform_entries()) return false;
+    if (family_ == Family::attention_nonpad) return true;
+    if (longest() > 0) return target_.has("batched_chunks");
+    return target_.has(family_ == Family::gqa_block ? "ragged_prompt_block" : "ragged_prompt");
+  }
+
+  void draw_append() {
+    const bool chunk = !gqa() || s_.batch == 1 || longest() == 0 || target_.has("batched_chunks");
+    const std::int64_t count =
+        longest() == 0 && s_.steps.empty() ? notable_length() : step_tokens();
+    Append append{for_entries(chunk ? count : 1), {}, generation_};
+    if (s_.batch > 1 && may_be_ragged() && draw_.percent(50)) {
+      const bool idle =
+          longest() > 0 && (family_ == Family::attention_nonpad || target_.has("idle_entries"));
+      for (auto& n : append.tokens)
+        n = std::max<std::int64_t>(idle && draw_.percent(20) ? 0 : 1, draw_.between(0, count));
+      if (*std::max_element(append.tokens.begin(), append.tokens.end()) == 0) append.tokens[0] = 1;
+    }
+    append.queries = append.tokens;
+    if (!gqa()) {
+      append.queries = for_entries(append.tokens.front());
+      if (target_.has("queries_differ") && draw_.percent(50)) {
+        append.queries = for_entries(draw_.pick({1, 1, 2, 3, append.tokens.front() + 1}));
+      }
+      if (append.queries.front() == 0) append.queries = for_entries(1);
+    } else if (target_.has("queryless_append") && draw_.percent(6)) {
+      append.queries = for_entries(0);
+    }
+    for (std::size_t b = 0; b < lengths_.size(); ++b) lengths_[b] += append.tokens[b];
+    longest_ = std::max(longest_, longest());
+    s_.steps.emplace_back(append);
+  }
+
+  const Capabilities& target_;
+  Family family_;
+  Draw& draw_;
+  int size_;
+  Scenario s_;
+  std::unique_ptr<model::Layout> layout_;
+  std::vector<std::int64_t> lengths_;
+  std::int64_t longest_ = 0;
+  std::int64_t generation_ = 0;
+};
+
+}  // namespace
+
+rc::Gen<Scenario> scenario_generator(const Capabilities& target, const GeneratorFocus& focus) {
+  return rc::Gen<Scenario>(
+      [target, choices = families(target, focus)](const rc::Random& random, int size) {
+        Draw draw(random);
+        const Family family = draw.pick(choices);
+        return rc::shrinkable::just(Drawing(target, family, draw, size).run());
+      });
+}
+
+rc::Gen<Scenario> scenario_generator(const Capabilities& target) {
+  return scenario_generator(target, GeneratorFocus{});
+}
+
+}  // namespace kvcheck::properties

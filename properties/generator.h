@@ -1,0 +1,32 @@
+// Generators of scenarios that a target claims to take.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <rapidcheck/Gen.h>
+
+#include "kernels/target.h"
+#include "model/scenario.h"
+
+namespace kvcheck::properties {
+
+/// Scenarios within the capabilities, about half of their fields on boundary values: lengths at
+/// the window and the capacity and one beside them, one query, steps larger than the window or the
+/// buffer, rollbacks to the deepest exact depth. Valid by construction. Carries no shrinks:
+/// shrinkers/ shrinks values, not draws.
+rc::Gen<model::Scenario> scenario_generator(const kernels::Capabilities& target);
+
+/// Which operator and layout to draw; for runs that must reach one of them.
+struct GeneratorFocus {
+  bool gqa_block = true, gqa_full = true, attention_past = true, attention_nonpad = true;
+};
+rc::Gen<model::Scenario> scenario_generator(const kernels::Capabilities& target,
+                                            const GeneratorFocus& focus);
+
+/// A small exhaustive grid of boundary cases, the same in every run: every causal past / query /
+/// new key count up to 3, and every window and capacity up to 3 and 5 with the step lists that
+/// cross an eviction.
+std::vector<model::Scenario> lattice(const kernels::Capabilities& target);
+
+}  // namespace kvcheck::properties

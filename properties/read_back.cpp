@@ -1,0 +1,172 @@
+// Launches with zero logits.
+#include "properties/read_back.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/fill.h"
+#include "model/oracle.h"
+#include "model/visibility.h"
+#include "properties/case.h"
+#include "properties/convert.h"
+#include "properties/execution.h"
+
+namespace kvcheck::properties {
+namespace {
+
+using model::FillKind;
+using model::Scenario;
+
+std::int64_t longest(const model::Timeline& timeline) {
+  std::int64_t length = 1;
+  for (const auto& step : timeline.steps()) {
+    for (const auto& entry : step.entries) length = std::max(length, entry.length);
+  }
+  return length;
+}
+
+/// Digits in base `base` that tell `count` positions apart.
+std::int64_t digits_needed(std::int64_t count, std::int64_t base) {
+  std::int64_t digits = 1;
+  for (std::int64_t reach = base; reach < count; reach *= base) ++digits;
+  return digits;
+}
+
+bool answered_with_output(const Execution& execution, std::size_t step) {
+  const StepAnswer& answer = execution.steps[step];
+  return answer.status == StepAnswer::Status::ok && answer.result.output.has_value();
+}
+
+/// Every query of the defined steps, with the contract's set.
+std::vector<MeasuredQuery> expected_queries(const Scenario& scenario,
+                                            const model::Timeline& timeline) {
+  std::vector<MeasuredQuery> queries;
+  for (std::size_t i = 0; i < scenario.steps.size() && timeline.steps()[i].defined; ++i) {
+    if (!std::holds_alternative<model::Append>(scenario.steps[i])) continue;
+    for (std::int64_t b = 0; b < scenario.batch; ++b) {
+      const auto& state = timeline.steps()[i].entries[static_cast<std::size_t>(b)];
+      for (std::int64_t q = 0; q < state.queries; ++q) {
+        for (std::int64_t h = 0; h < scenario.query_heads; ++h) {
+          MeasuredQuery query;
+          query.step = i;
+          query.entry = b;
+          query.head = h;
+          query.query = q;
+          query.position = {state.origin.value + q};
+          query.expected = model::visible_positions(scenario, timeline, i, b, h, q);
+          queries.push_back(std::move(query));
+        }
+      }
+    }
+  }
+  return queries;
+}
+
+/// Adds to `query` the positions of one block that its output gives weight.
+void read_block(const Scenario& launch, const kernels::Tensor& output, std::int64_t length,
+                MeasuredQuery& query) {
+  const std::int64_t lanes = launch.value_head_size;
+  const std::int64_t kv_head = query.head / (launch.query_heads / launch.kv_heads);
+  const std::int64_t begin = launch.fill.index * lanes;
+  // A visible key has weight at least 1/length; anything near 0 is none.
+  const double threshold = 0.25 / static_cast<double>(length);
+  for (std::int64_t j = begin; j < std::min(begin + lanes, length); ++j) {
+    const std::int64_t lane = model::position_lane(launch, query.entry, kv_head, {j});
+    const double weight = output_at(output, query.entry, query.query, query.head, lane);
+    if (!std::isfinite(weight)) {
+      query.measured = false;
+      return;
+    }
+    if (std::abs(weight) > threshold) {
+      query.observed.push_back({j});
+      query.weights.push_back(weight);
+    }
+  }
+}
+
+/// One key more changes a lane that shows c of n keys from c/n to c/(n+1) or (c+1)/(n+1); blind
+/// when even the larger of the two stays within the bound of every lane.
+bool could_hide_a_key(const model::Expected& expected, std::size_t first, std::int64_t lanes,
+                      std::size_t keys) {
+  const double n = static_cast<double>(keys);
+  for (std::int64_t l = 0; l < lanes; ++l) {
+    const auto at = first + static_cast<std::size_t>(l);
+    const double shift = (1 - expected.output[at]) / (n + 1);
+    if (shift > 2 * expected.bound[at].total()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Scenario with_position_fill(const Scenario& scenario, FillKind kind, std::int64_t index) {
+  Scenario launch = scenario;
+  launch.fill.kind = kind;
+  launch.fill.index = index;
+  return launch;
+}
+
+ReadBack measure_visibility(kernels::Target& target, const Scenario& scenario) {
+  const model::Timeline timeline(scenario);
+  ReadBack result;
+  result.queries = expected_queries(scenario, timeline);
+  const std::int64_t length = longest(timeline);
+  const std::int64_t blocks = (length + scenario.value_head_size - 1) / scenario.value_head_size;
+  for (auto& query : result.queries) query.measured = true;
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const Scenario launch = with_position_fill(scenario, FillKind::position_block, block);
+    const model::Fill fill(launch, timeline);
+    const Execution execution = execute(target, launch, timeline, fill, {.want_rows = false});
+    if (!execution.complete && result.problem.empty())
+      result.problem = broke_off(launch, execution);
+    for (auto& query : result.queries) {
+      if (!answered_with_output(execution, query.step)) {
+        query.measured = false;
+      } else if (query.measured) {
+        read_block(launch, *execution.steps[query.step].result.output, length, query);
+      }
+    }
+  }
+  return result;
+}
+
+DigitCheck check_digits(kernels::Target& target, const Scenario& scenario) {
+  const model::Timeline timeline(scenario);
+  DigitCheck check;
+  const std::int64_t lanes = scenario.value_head_size;
+  const std::int64_t digits = digits_needed(longest(timeline), lanes);
+  for (std::int64_t digit = 0; digit < digits; ++digit) {
+    Case launch(target, with_position_fill(scenario, FillKind::position_code, digit));
+    const Execution execution =
+        execute(target, launch.scenario(), launch.timeline(), launch.fill(), {.want_rows = false});
+    if (!execution.complete) {
+      check.problem = broke_off(launch.scenario(), execution);
+      return check;
+    }
+    for (const MeasuredQuery& query : expected_queries(scenario, timeline)) {
+      if (!answered_with_output(execution, query.step)) continue;
+      const auto& output = *execution.steps[query.step].result.output;
+      if (digit == 0) ++check.queries;
+      for (std::int64_t l = 0; l < lanes; ++l) {
+        const double observed = output_at(output, query.entry, query.query, query.head, l);
+        const double ratio = launch.oracle().bound_ratio(query.step, query.entry, query.query,
+                                                         query.head, l, observed);
+        if (!(ratio <= 1)) {
+          check.mismatch = {query.step, query.entry, query.head, query.query};
+          return check;
+        }
+      }
+      const auto& expected = launch.oracle().expected(query.step);
+      const auto first = static_cast<std::size_t>(
+          ((query.entry * expected.queries + query.query) * scenario.query_heads + query.head) *
+          lanes);
+      if (!query.expected.empty() &&
+          could_hide_a_key(expected, first, lanes, query.expected.size())) {
+        check.blind = true;
+      }
+    }
+  }
+  return check;
+}
+
+}  // namespace kvcheck::properties

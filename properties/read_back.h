@@ -1,0 +1,62 @@
+// Read-back: which keys a target really attended, measured from its outputs alone.
+//
+// With Q = 0 every visible key has the same weight 1/n, so values that code positions make the
+// output show which keys took part. Digits of the position (two launches for up to Hv^2 tokens)
+// confirm the expected sets; where they disagree, one launch for each block of Hv positions
+// shows the attended set itself, key by key.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/target.h"
+#include "model/error_bound.h"
+#include "model/scenario.h"
+#include "model/timeline.h"
+
+namespace kvcheck::properties {
+
+/// Visibility of one query: contract and measurement.
+struct MeasuredQuery {
+  std::size_t step = 0;
+  std::int64_t entry = 0, head = 0, query = 0;
+  model::Position position;
+  std::vector<model::Position> expected;
+  std::vector<model::Position> observed;
+  std::vector<double> weights;  ///< Of observed.
+  bool measured = false;        ///< False: an output was not finite, or no launch answered.
+  bool agrees() const { return measured && expected == observed; }
+};
+
+struct ReadBack {
+  std::vector<MeasuredQuery> queries;
+  std::string problem;  ///< Why nothing could be measured; empty otherwise.
+};
+
+/// The attended set of every query of the scenario, by one launch for each block of positions.
+ReadBack measure_visibility(kernels::Target& target, const model::Scenario& scenario);
+
+/// First place where the digit launches contradict the contract.
+struct DigitMismatch {
+  std::size_t step = 0;
+  std::int64_t entry = 0, head = 0, query = 0;
+};
+
+struct DigitCheck {
+  std::optional<DigitMismatch> mismatch;
+  /// True when one key more or less could hide within the error bound of the outputs.
+  bool blind = false;
+  std::int64_t queries = 0;
+  std::string problem;  ///< Why a launch gave no answer; empty otherwise.
+};
+
+/// \pre value_head_size >= 2
+DigitCheck check_digits(kernels::Target& target, const model::Scenario& scenario);
+
+/// The scenario with zero logits and the given position fill; additive masks only hide.
+model::Scenario with_position_fill(const model::Scenario& scenario, model::FillKind kind,
+                                   std::int64_t index);
+
+}  // namespace kvcheck::properties
