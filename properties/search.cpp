@@ -6,6 +6,7 @@
 #include <exception>
 
 #include <fmt/format.h>
+#include <rapidcheck/Random.h>
 
 #include "model/scenario_json.h"
 #include "properties/convert.h"

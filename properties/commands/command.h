@@ -1,0 +1,54 @@
+// What every command shares: exit codes, streams, and how a record is shown.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include "properties/run_record.h"
+
+namespace CLI {
+class App;
+}
+
+namespace kvcheck::properties {
+
+/// Exit codes of the tool.
+enum ExitCode : int {
+  kHeld = 0,
+  kCounterexample = 1,
+  kUndecided = 2,
+  kBadUsage = 254,
+  kOwnFault = 255
+};
+
+/// How a record becomes something to look at; given by the front door, since reports are built on
+/// records and not the other way round.
+struct Renderers {
+  std::function<std::string(const RunRecord&)> html;
+  std::function<std::string(const RunRecord&)> junit;
+  std::function<std::string(const RunRecord&, bool colour)> text;
+};
+
+/// Results go to `out`, everything else to `err`.
+struct CommandContext {
+  std::ostream& out;
+  std::ostream& err;
+  Renderers renderers;
+  bool err_is_terminal = false;
+  bool out_is_terminal = false;
+  /// Set by Ctrl-C; long commands end at the next case.
+  const std::atomic<bool>* interrupted = nullptr;
+  int exit_code = kHeld;
+};
+
+// Each adds its sub-command; when it is chosen its callback runs it and sets exit_code.
+void add_run_command(CLI::App& app, CommandContext& context);
+void add_replay_command(CLI::App& app, CommandContext& context);
+void add_report_command(CLI::App& app, CommandContext& context);
+void add_list_command(CLI::App& app, CommandContext& context);
+void add_timeline_command(CLI::App& app, CommandContext& context);
+void add_expect_command(CLI::App& app, CommandContext& context);
+
+}  // namespace kvcheck::properties
