@@ -27,18 +27,31 @@ struct AttentionRow {
 };
 
 template <class Real>
-void weigh(const AttentionRowInput& in, AttentionRow<Real>& row) {
-  using std::exp;
+Real logit_scale(const AttentionRowInput& in) {
   using std::sqrt;
-  const std::size_t lanes = in.query.size();
-  const Real scale = in.scale ? Real(*in.scale) : Real(1) / sqrt(Real(static_cast<double>(lanes)));
+  return in.scale ? Real(*in.scale) : Real(1) / sqrt(Real(static_cast<double>(in.query.size())));
+}
+
+/// Fills row.products, one rounding of Real after each operation.
+template <class Real>
+void multiply(const AttentionRowInput& in, AttentionRow<Real>& row) {
+  const Real scale = logit_scale<Real>(in);
+  const std::vector<Real> query(in.query.begin(), in.query.end());
   row.products.resize(in.keys.size());
-  row.weights.resize(in.keys.size());
-  Real top = 0;
   for (std::size_t j = 0; j < in.keys.size(); ++j) {
     Real dot = 0;
-    for (std::size_t c = 0; c < lanes; ++c) dot += Real(in.query[c]) * Real(in.keys[j][c]);
+    for (std::size_t c = 0; c < query.size(); ++c) dot += query[c] * Real(in.keys[j][c]);
     row.products[j] = scale * dot;
+  }
+}
+
+/// Fills the weights from row.products.
+template <class Real>
+void weigh(const AttentionRowInput& in, AttentionRow<Real>& row) {
+  using std::exp;
+  row.weights.resize(row.products.size());
+  Real top = 0;
+  for (std::size_t j = 0; j < row.products.size(); ++j) {
     row.weights[j] = row.products[j] + Real(in.biases[j]);
     if (j == 0 || row.weights[j] > top) top = row.weights[j];
   }

@@ -13,13 +13,19 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+inline constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
+
 /// Hash of a sequence of coordinates under `seed`. Order counts; negative coordinates are allowed.
 template <class... Coordinates>
 constexpr std::uint64_t counter_hash(std::uint64_t seed, Coordinates... coordinates) {
-  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
   std::uint64_t hash = mix64(seed + kGolden);
   ((hash = mix64((hash ^ static_cast<std::uint64_t>(coordinates)) + kGolden)), ...);
   return hash;
+}
+
+/// Element `index` of the numbers that belong to `hash`: SplitMix64 started there.
+constexpr std::uint64_t nth_of(std::uint64_t hash, std::int64_t index) {
+  return mix64(hash + (static_cast<std::uint64_t>(index) + 1) * kGolden);
 }
 
 /// About standard normal, in [-3.47, 3.47]: the sum of four 16-bit uniforms, scaled to variance 1.

@@ -2,6 +2,7 @@
 // flush-to-zero setting of the process can change a value.
 #include "model/element_type.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>

@@ -16,6 +16,9 @@ constexpr double kSecondOrder = 1.02;
 /// Beyond this the first term of the bound is at its cap in any case.
 constexpr double kLargestExponent = 700.0;
 
+/// Far below any arithmetic; keeps the ratio of two growths finite.
+constexpr double kLeastGrowth = 0x1p-64;
+
 /// gamma_k = k u / (1 - k u): relative error of k roundings in any order.
 double gamma(double count, double roundoff) {
   const double error = count * roundoff;
@@ -68,6 +71,12 @@ ArithmeticProfile double_profile() {
   return profile;
 }
 
+RowBound::RowBound(const ArithmeticProfile& profile)
+    : profile_(profile),
+      store_error_(profile.accumulator_roundoff + unit_roundoff(profile.output_type)),
+      store_spacing_(subnormal_half_spacing(profile.output_type)),
+      weight_spacing_(weight_half_spacing(profile)) {}
+
 void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, double exp_sum) {
   const double u = profile_.accumulator_roundoff;
   const auto count = static_cast<double>(keys.size());
@@ -90,7 +99,7 @@ void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, do
     const double lambda = logit_error(profile_, dot_error, key) +
                           u * (top - (key.product + key.bias)) +
                           (1 + rescales) * (profile_.exp_error + u);
-    growth_[j] = growth_of(lambda);
+    growth_[j] = std::max(growth_of(lambda), kLeastGrowth);
     total_growth_ += times(growth_[j], key.weight);
   }
 
@@ -101,7 +110,7 @@ void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, do
   // spacing of a weight that is already divided by the sum.
   const double divisor = profile_.max_rescales > 0 ? exp_sum : 1.0;
   flushed_ /= exp_sum;
-  lost_ = weight_half_spacing(profile_) / divisor + flushed_;
+  lost_ = weight_spacing_ / divisor + flushed_;
   flushed_ *= count;
 }
 
@@ -109,15 +118,13 @@ BoundTerms RowBound::terms(const LaneSums& sums, double output) const {
   const double size = std::abs(output);
   BoundTerms terms;
   // The perturbed weights are positive and normalised, so the output cannot leave the values'
-  // range however large the errors are.
+  // range however large the errors are. Up to a growth of 1/2 that limit is out of reach.
   const double moved = total_growth_ < 1 ? sums.spread / (1 - total_growth_) : kInfinity;
-  terms.weights = kSecondOrder * std::min(moved, sums.widest);
+  terms.weights = kSecondOrder * (needs_widest() ? std::min(moved, sums.widest) : moved);
   terms.sums = kSecondOrder * (times(profile_.probability_roundoff + sum_error_, sums.magnitude) +
                                times(sum_error_, size));
   terms.underflow = kSecondOrder * (lost_ * sums.values + flushed_ * size);
-  terms.store =
-      kSecondOrder * ((profile_.accumulator_roundoff + unit_roundoff(profile_.output_type)) * size +
-                      subnormal_half_spacing(profile_.output_type));
+  terms.store = kSecondOrder * (store_error_ * size + store_spacing_);
   return terms;
 }
 

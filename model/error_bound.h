@@ -54,26 +54,32 @@ struct LaneSums {
   double spread = 0;     ///< sum w_j |v_j - o| growth_j, growth from the same RowBound.
   double magnitude = 0;  ///< sum w_j |v_j|
   double values = 0;     ///< sum |v_j|
-  double widest = 0;     ///< max |v_j - o|
+  double widest = 0;     ///< max |v_j - o|; read only if RowBound::needs_widest().
 };
 
 /// The bound of one row: what all its output lanes share.
 class RowBound {
  public:
-  explicit RowBound(const ArithmeticProfile& profile) : profile_(profile) {}
+  explicit RowBound(const ArithmeticProfile& profile);
 
   /// Takes the row in; `exp_sum` is the sum of exp(s_j - max s) over `keys`.
   /// \pre keys is not empty
   void set_row(std::int64_t head_size, std::span<const KeyTerm> keys, double exp_sum);
 
-  /// growth_j = exp(Lambda_j) - 1: how much the error may stretch weight j.
+  /// growth_j = exp(Lambda_j) - 1: how much the error may stretch weight j. Above 0.
   std::span<const double> growth() const { return growth_; }
+
+  /// Whether the weights' errors are so large that only the range of the values limits them.
+  bool needs_widest() const { return total_growth_ > 0.5; }
 
   /// The bound of the lane whose output is `output`. May be infinite, never NaN.
   BoundTerms terms(const LaneSums& sums, double output) const;
 
  private:
   ArithmeticProfile profile_;
+  double store_error_;     // Relative error of division and store.
+  double store_spacing_;   // Absolute error of the store among subnormal numbers.
+  double weight_spacing_;  // The same of a stored weight.
   std::vector<double> growth_;
   double total_growth_ = 0;  // Phi = sum w_j growth_j
   double sum_error_ = 0;     // gamma_N

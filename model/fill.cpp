@@ -2,20 +2,20 @@
 #include "model/fill.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
+#include <variant>
 
 #include "model/counter_hash.h"
-#include "model/visibility.h"
 
 namespace kvcheck::model {
 namespace {
 
 enum Tensor : std::uint64_t { kQuery = 1, kKey = 2, kValue = 3 };
 
-constexpr double kMustInclude = 1.0;
-constexpr double kMustExclude = 1.25;
 constexpr double kQueryNoise = 0.25;
 
 /// Logit of a hit, for codes of magnitude 1.
@@ -28,11 +28,9 @@ constexpr double kModeratePoison = 2.5;
 
 std::uint64_t row_hash(const Scenario& scenario, Tensor tensor, std::int64_t entry,
                        std::int64_t head, Token token) {
-  return counter_hash(scenario.fill.seed, tensor, entry, head, token.position.value,
-                      token.generation);
+  return counter_hash(scenario.fill.seed, tensor, scenario.fill.first_entry + entry, head,
+                      token.position.value, token.generation);
 }
-
-std::uint64_t lane_hash(std::uint64_t row, std::int64_t lane) { return counter_hash(row, lane); }
 
 double code_sign(std::uint64_t hash) { return (hash & 1) != 0 ? -1.0 : 1.0; }
 
@@ -40,11 +38,6 @@ double code_sign(std::uint64_t hash) { return (hash & 1) != 0 ? -1.0 : 1.0; }
 /// distinct, which signs alone would not.
 double code(std::uint64_t hash) {
   return code_sign(hash) * (1.0 + static_cast<double>((hash >> 1) & 31) / 128.0);
-}
-
-std::int64_t step_generation(const Scenario& scenario, std::size_t step) {
-  const auto* append = std::get_if<Append>(&scenario.steps[step]);
-  return append != nullptr ? append->generation : 0;
 }
 
 /// The place of a position in the one-hot code, before rotation; -1 for a dark position.
@@ -73,15 +66,9 @@ std::int64_t position_lane(const Scenario& scenario, std::int64_t entry, std::in
   const std::int64_t lanes = scenario.value_head_size;
   const std::int64_t digit = code_digit(scenario.fill, lanes, position.value);
   if (digit < 0) return -1;
-  const std::int64_t turns = (entry * scenario.kv_heads + kv_head) % lanes;
+  const std::int64_t turns =
+      ((scenario.fill.first_entry + entry) * scenario.kv_heads + kv_head) % lanes;
   return (digit + turns * rotation_stride(lanes)) % lanes;
-}
-
-void Fill::NeedleSet::add(Token token, double weight) {
-  const auto end = needles.begin() + static_cast<std::ptrdiff_t>(count);
-  const bool known =
-      std::any_of(needles.begin(), end, [&](const Needle& n) { return n.token == token; });
-  if (!known && token.position.value >= 0) needles[count++] = {token, weight};
 }
 
 Fill::Fill(const Scenario& scenario, const Timeline& timeline)
@@ -91,14 +78,13 @@ Fill::Fill(const Scenario& scenario, const Timeline& timeline)
   const double scale = scenario.scale.value_or(1.0 / std::sqrt(lanes));
   needle_gain_ = std::min(kHitLogit / (lanes * scale), kLargestGain);
 
-  Scenario unmasked = scenario;
-  unmasked.mask.kind = MaskKind::none;
+  const NeedleFinder finder(scenario, timeline);
   for (std::size_t step = 0; step < timeline.steps().size(); ++step) {
     auto& sets = needles_.emplace_back(static_cast<std::size_t>(scenario.batch));
     for (std::int64_t entry = 0; entry < scenario.batch; ++entry) {
       const auto b = static_cast<std::size_t>(entry);
       for (std::int64_t q = 0; q < timeline.steps()[step].entries[b].queries; ++q) {
-        sets[b].push_back(find_needles(unmasked, step, entry, q));
+        sets[b].push_back(finder.find(step, entry, q));
       }
     }
   }
@@ -109,102 +95,90 @@ bool Fill::position_fill() const {
          scenario_->fill.kind == FillKind::position_block;
 }
 
-Fill::NeedleSet Fill::find_needles(const Scenario& unmasked, std::size_t step, std::int64_t entry,
-                                   std::int64_t query) const {
-  const TimelineStep& state = timeline_->steps()[step];
-  const EntryStep& around = state.entries[static_cast<std::size_t>(entry)];
-  const std::int64_t generation = step_generation(*scenario_, step);
-  // A position that does not exist yet will be written by this step's generation, in whichever
-  // way the step is split.
-  const auto token_at = [&](std::int64_t position) {
-    const bool exists = position >= 0 && position < around.length;
-    return Token{{position}, exists ? timeline_->generation(step, entry, {position}) : generation};
-  };
-  NeedleSet set;
-  std::vector<Position> visible;
-  if (state.defined) visible = visible_positions(unmasked, *timeline_, step, entry, 0, query);
-  const std::int64_t own = around.origin.value + query;
-  const std::int64_t newest =
-      visible.empty() ? std::max<std::int64_t>(own, -1) : visible.back().value;
-  if (!visible.empty()) {
-    set.add(token_at(newest), kMustInclude);
-    set.add(token_at(visible.front().value), kMustInclude);
-    set.add(token_at(visible[visible.size() / 2].value), kMustInclude);
-    set.add(token_at(visible.front().value - 1), kMustExclude);
-  }
-  const Token next = token_at(newest + 1);
-  set.add(next, kMustExclude);
-  add_rolled_back(set, step, entry, next);
-  return set;
+struct Fill::QueryRow {
+  std::uint64_t own = 0;
+  std::array<std::uint64_t, std::tuple_size_v<decltype(NeedleSet::needles)>> codes{};
+  const NeedleSet* set = nullptr;
+};
+
+double Fill::key_lane(std::uint64_t row, std::int64_t lane) const {
+  const std::uint64_t hash = nth_of(row, lane);
+  if (scenario_->fill.kind != FillKind::random) return code(hash);
+  return round_to(scenario_->element_type, roughly_normal(hash));
 }
 
-void Fill::add_rolled_back(NeedleSet& set, std::size_t step, std::int64_t entry, Token live) const {
-  const auto b = static_cast<std::size_t>(entry);
-  for (std::size_t i = step; i-- > 1;) {
-    const EntryStep& around = timeline_->steps()[i].entries[b];
-    const bool dropped = live.position.value >= around.length && live.position.value < around.past;
-    if (!dropped) continue;
-    const Token stale{live.position, timeline_->generation(i - 1, entry, live.position)};
-    if (stale == live) continue;
-    set.add(stale, kMustExclude);
-    return;
-  }
+double Fill::value_lane(std::uint64_t row, std::int64_t lane) const {
+  return round_to(scenario_->element_type, roughly_normal(nth_of(row, lane)));
 }
 
 double Fill::key(std::int64_t entry, std::int64_t kv_head, Token token, std::int64_t lane) const {
-  const std::uint64_t hash = lane_hash(row_hash(*scenario_, kKey, entry, kv_head, token), lane);
-  if (scenario_->fill.kind != FillKind::random) return code(hash);
-  return round_to(scenario_->element_type, roughly_normal(hash));
+  return key_lane(row_hash(*scenario_, kKey, entry, kv_head, token), lane);
 }
 
 double Fill::value(std::int64_t entry, std::int64_t kv_head, Token token, std::int64_t lane) const {
   if (position_fill()) {
     return lane == position_lane(*scenario_, entry, kv_head, token.position) ? 1.0 : 0.0;
   }
-  const std::uint64_t hash = lane_hash(row_hash(*scenario_, kValue, entry, kv_head, token), lane);
-  return round_to(scenario_->element_type, roughly_normal(hash));
+  return value_lane(row_hash(*scenario_, kValue, entry, kv_head, token), lane);
 }
 
-double Fill::query(std::size_t step, std::int64_t entry, std::int64_t query_head,
-                   std::int64_t query, std::int64_t lane) const {
-  if (position_fill()) return 0;
-  const EntryStep& around = timeline_->steps()[step].entries[static_cast<std::size_t>(entry)];
-  const Token own{{around.origin.value + query}, step_generation(*scenario_, step)};
-  const double normal =
-      roughly_normal(lane_hash(row_hash(*scenario_, kQuery, entry, query_head, own), lane));
-  if (scenario_->fill.kind == FillKind::random) return round_to(scenario_->element_type, normal);
-
+Fill::QueryRow Fill::query_source(std::size_t step, std::int64_t entry, std::int64_t query_head,
+                                  std::int64_t query) const {
+  const auto b = static_cast<std::size_t>(entry);
+  const EntryStep& around = timeline_->steps()[step].entries[b];
+  const std::int64_t generation = std::get<Append>(scenario_->steps[step]).generation;
+  QueryRow row;
+  row.own =
+      row_hash(*scenario_, kQuery, entry, query_head, {{around.origin.value + query}, generation});
+  if (scenario_->fill.kind != FillKind::needles) return row;
   const std::int64_t kv_head = query_head / (scenario_->query_heads / scenario_->kv_heads);
-  const NeedleSet& set =
-      needles_[step][static_cast<std::size_t>(entry)][static_cast<std::size_t>(query)];
+  row.set = &needles_[step][b][static_cast<std::size_t>(query)];
+  for (std::size_t i = 0; i < row.set->count; ++i) {
+    row.codes[i] = row_hash(*scenario_, kKey, entry, kv_head, row.set->needles[i].token);
+  }
+  return row;
+}
+
+double Fill::query_lane(const QueryRow& row, std::int64_t lane) const {
+  if (position_fill()) return 0;
+  const double normal = roughly_normal(nth_of(row.own, lane));
+  if (row.set == nullptr) return round_to(scenario_->element_type, normal);
   double sum = kQueryNoise * normal;
-  for (std::size_t i = 0; i < set.count; ++i) {
-    const Needle& needle = set.needles[i];
-    sum += needle.weight *
-           code_sign(lane_hash(row_hash(*scenario_, kKey, entry, kv_head, needle.token), lane));
+  for (std::size_t i = 0; i < row.set->count; ++i) {
+    sum += row.set->needles[i].weight * code_sign(nth_of(row.codes[i], lane));
   }
   return round_to(scenario_->element_type, needle_gain_ * sum);
 }
 
+double Fill::query(std::size_t step, std::int64_t entry, std::int64_t query_head,
+                   std::int64_t query, std::int64_t lane) const {
+  return query_lane(query_source(step, entry, query_head, query), lane);
+}
+
 void Fill::key_row(std::int64_t entry, std::int64_t kv_head, Token token,
                    std::span<double> row) const {
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    row[i] = key(entry, kv_head, token, static_cast<std::int64_t>(i));
-  }
+  const std::uint64_t hash = row_hash(*scenario_, kKey, entry, kv_head, token);
+  std::int64_t lane = 0;
+  for (double& element : row) element = key_lane(hash, lane++);
 }
 
 void Fill::value_row(std::int64_t entry, std::int64_t kv_head, Token token,
                      std::span<double> row) const {
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    row[i] = value(entry, kv_head, token, static_cast<std::int64_t>(i));
+  std::int64_t lane = 0;
+  if (position_fill()) {
+    const std::int64_t lit = position_lane(*scenario_, entry, kv_head, token.position);
+    for (double& element : row) element = lane++ == lit ? 1.0 : 0.0;
+    return;
   }
+  const std::uint64_t hash = row_hash(*scenario_, kValue, entry, kv_head, token);
+  for (double& element : row) element = value_lane(hash, lane++);
 }
 
 void Fill::query_row(std::size_t step, std::int64_t entry, std::int64_t query_head,
-                     std::int64_t query_index, std::span<double> row) const {
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    row[i] = query(step, entry, query_head, query_index, static_cast<std::int64_t>(i));
-  }
+                     std::int64_t query, std::span<double> row) const {
+  const QueryRow source = query_source(step, entry, query_head, query);
+  std::int64_t lane = 0;
+  for (double& element : row) element = query_lane(source, lane++);
 }
 
 double Fill::poison(Poison poison) const {

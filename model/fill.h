@@ -5,11 +5,11 @@
 // differ from one another. All values are representable in the scenario's element type.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "model/needles.h"
 #include "model/position.h"
 #include "model/scenario.h"
 #include "model/timeline.h"
@@ -17,10 +17,8 @@
 namespace kvcheck::model {
 
 /// random: about N(0,1). All other kinds give K codes of +-[1, 1.25).
-/// needles: V as random; a query sums the signs of the codes at its boundary positions. With lo
-/// and hi the ends of its visible set before the mask: lo, hi and their middle at weight 1; lo-1
-/// and hi+1, and a rolled-back token that once stood at hi+1, at weight 1.25; then a quarter of
-/// noise, so that query heads differ. One hit gives a logit of about 7.
+/// needles: V as random; a query is the weighted sum of the signs of its needles' codes (see
+/// needles.h) and of a little noise, so that query heads differ. One hit gives a logit of about 7.
 /// position_code, position_block: Q = 0; V is 1 at position_lane() and 0 elsewhere.
 class Fill {
  public:
@@ -45,21 +43,15 @@ class Fill {
   double poison(Poison poison) const;
 
  private:
-  /// A code that a query points at.
-  struct Needle {
-    Token token;
-    double weight = 0;
-  };
-  struct NeedleSet {
-    std::array<Needle, 6> needles;
-    std::size_t count = 0;
-    void add(Token token, double weight);
-  };
+  /// Lanes of a row by the row's hash.
+  double key_lane(std::uint64_t row, std::int64_t lane) const;
+  double value_lane(std::uint64_t row, std::int64_t lane) const;
 
+  struct QueryRow;  // What all lanes of one query share.
+  QueryRow query_source(std::size_t step, std::int64_t entry, std::int64_t query_head,
+                        std::int64_t query) const;
+  double query_lane(const QueryRow& row, std::int64_t lane) const;
   bool position_fill() const;
-  NeedleSet find_needles(const Scenario& unmasked, std::size_t step, std::int64_t entry,
-                         std::int64_t query) const;
-  void add_rolled_back(NeedleSet& set, std::size_t step, std::int64_t entry, Token live) const;
 
   const Scenario* scenario_;
   const Timeline* timeline_;

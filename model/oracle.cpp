@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include <boost/multiprecision/cpp_bin_float.hpp>
 
@@ -20,6 +21,9 @@ using Truth = boost::multiprecision::cpp_bin_float_quad;
 
 constexpr int kExactDigits = 30;
 
+/// Share of the bound that the cheap tier's own error may take: ratios are right to this.
+constexpr double kLargestDoubt = 1e-3;
+
 /// Names one attention row of a scenario.
 struct RowAddress {
   std::size_t step = 0;
@@ -29,50 +33,90 @@ struct RowAddress {
   friend bool operator==(const RowAddress&, const RowAddress&) = default;
 };
 
-/// Rows are read lane by lane, so the sums of all lanes are kept side by side.
+/// Sums of all lanes side by side, since rows are read lane by lane.
 struct Lanes {
-  std::vector<double> output, magnitude, values, widest, spread, own_spread;
+  std::vector<double> output, magnitude, values, widest, spread;
 
   void reset(std::size_t lanes) {
-    for (auto* sums : {&output, &magnitude, &values, &widest, &spread, &own_spread}) {
-      sums->assign(lanes, 0.0);
-    }
+    for (auto* sums : {&output, &magnitude, &values, &widest, &spread}) sums->assign(lanes, 0.0);
+  }
+
+  LaneSums at(std::size_t lane) const {
+    return {spread[lane], magnitude[lane], values[lane], widest[lane]};
   }
 };
 
-/// Adds up a weighed row. `growth` belongs to the target's bound, `own_growth` to the cheap tier's.
-void sum_lanes(const AttentionRowInput& in, const AttentionRow<double>& row,
-               std::span<const double> growth, std::span<const double> own_growth, Lanes& lanes) {
+/// The cheap tier's products, and what the bound needs to know of each key. Four sums side by
+/// side in place of one long chain of additions.
+void measure(const AttentionRowInput& in, AttentionRow<double>& row, std::vector<KeyTerm>& terms) {
+  constexpr std::size_t kWays = 4;
+  const std::size_t lanes = in.query.size();
+  const double scale = logit_scale<double>(in);
+  row.products.resize(in.keys.size());
+  terms.resize(in.keys.size());
+  for (std::size_t j = 0; j < in.keys.size(); ++j) {
+    double dot[kWays] = {};
+    double magnitude[kWays] = {};
+    const double* key = in.keys[j];
+    std::size_t c = 0;
+    for (; c + kWays <= lanes; c += kWays) {
+      for (std::size_t way = 0; way < kWays; ++way) {
+        const double product = in.query[c + way] * key[c + way];
+        dot[way] += product;
+        magnitude[way] += std::abs(product);
+      }
+    }
+    for (; c < lanes; ++c) {
+      dot[0] += in.query[c] * key[c];
+      magnitude[0] += std::abs(in.query[c] * key[c]);
+    }
+    row.products[j] = scale * ((dot[0] + dot[1]) + (dot[2] + dot[3]));
+    terms[j].product = row.products[j];
+    terms[j].magnitude =
+        std::abs(scale) * ((magnitude[0] + magnitude[1]) + (magnitude[2] + magnitude[3]));
+    terms[j].bias = in.biases[j];
+  }
+  weigh(in, row);
+  for (std::size_t j = 0; j < terms.size(); ++j) terms[j].weight = row.weights[j];
+}
+
+/// Adds up a measured row.
+void sum_lanes(const AttentionRowInput& in, const AttentionRow<double>& row, const RowBound& bound,
+               Lanes& lanes) {
   const std::size_t count = lanes.output.size();
+  double* output = lanes.output.data();
+  double* magnitude = lanes.magnitude.data();
+  double* values = lanes.values.data();
+  double* spread = lanes.spread.data();
   for (std::size_t j = 0; j < in.values.size(); ++j) {
-    for (std::size_t c = 0; c < count; ++c) lanes.output[c] += row.weights[j] * in.values[j][c];
+    const double* value = in.values[j];
+    const double weight = row.weights[j];
+    for (std::size_t c = 0; c < count; ++c) output[c] += weight * value[c];
   }
   for (std::size_t j = 0; j < in.values.size(); ++j) {
+    const double* value = in.values[j];
     const double weight = row.weights[j];
-    const double stretch = weight * growth[j];
-    const double own_stretch = weight * own_growth[j];
+    const double stretch = weight * bound.growth()[j];
     for (std::size_t c = 0; c < count; ++c) {
-      const double size = std::abs(in.values[j][c]);
-      const double distance = std::abs(in.values[j][c] - lanes.output[c]);
-      lanes.magnitude[c] += weight * size;
-      lanes.values[c] += size;
-      lanes.widest[c] = std::max(lanes.widest[c], distance);
-      lanes.spread[c] += stretch * distance;
-      lanes.own_spread[c] += own_stretch * distance;
+      const double size = std::abs(value[c]);
+      magnitude[c] += weight * size;
+      values[c] += size;
+      spread[c] += stretch * std::abs(value[c] - output[c]);
+    }
+  }
+  if (!bound.needs_widest()) return;
+  for (const double* value : in.values) {
+    for (std::size_t c = 0; c < count; ++c) {
+      lanes.widest[c] = std::max(lanes.widest[c], std::abs(value[c] - output[c]));
     }
   }
 }
 
-void key_terms(const AttentionRowInput& in, const AttentionRow<double>& row,
-               std::vector<KeyTerm>& terms) {
-  const std::size_t lanes = in.query.size();
-  const double scale = std::abs(in.scale ? *in.scale : 1.0 / std::sqrt(static_cast<double>(lanes)));
-  terms.resize(in.keys.size());
-  for (std::size_t j = 0; j < in.keys.size(); ++j) {
-    double magnitude = 0;
-    for (std::size_t c = 0; c < lanes; ++c) magnitude += std::abs(in.query[c] * in.keys[j][c]);
-    terms[j] = {row.products[j], scale * magnitude, in.biases[j], row.weights[j]};
-  }
+/// Largest ratio of two growths of the same row.
+double largest_share(std::span<const double> part, std::span<const double> whole) {
+  double share = 0;
+  for (std::size_t j = 0; j < part.size(); ++j) share = std::max(share, part[j] / whole[j]);
+  return share;
 }
 
 /// distance / limit, on the side of 1 where the comparison is even if the quotient rounds to 1.
@@ -91,33 +135,30 @@ class Oracle::Rows {
       : scenario_(scenario),
         timeline_(timeline),
         fill_(fill),
-        store_(scenario, timeline, fill),
-        visible_depends_on_head_(scenario.mask.kind != MaskKind::none && scenario.mask.rank >= 3) {}
+        store_(scenario, fill),
+        heads_see_the_same_(scenario.mask.kind == MaskKind::none || scenario.mask.rank <= 2) {}
 
-  /// Gathers one row. Rows that share what they see are cheapest when asked head by head.
+  /// Gathers one row; cheapest when the heads of one query follow each other.
   const AttentionRowInput& input(const RowAddress& row) {
-    const bool same_cache =
-        gathered_ && gathered_->step == row.step && gathered_->entry == row.entry;
-    if (!same_cache) slots_ = store_.slots(row.step, row.entry);
-    if (!same_cache || gathered_->query != row.query || visible_depends_on_head_) {
-      visible_ = visible_positions(scenario_, timeline_, row.step, row.entry, row.head, row.query);
-    }
+    if (!gathered_ || !(heads_see_the_same_ && same_query(*gathered_, row))) look(row);
     gathered_ = row;
-
     const std::int64_t kv_head = row.head / (scenario_.query_heads / scenario_.kv_heads);
-    const auto& around = timeline_.steps()[row.step].entries[static_cast<std::size_t>(row.entry)];
-    const Position position{around.origin.value + row.query};
+    const auto key_offset = static_cast<std::size_t>(kv_head * scenario_.head_size);
+    const auto value_offset = static_cast<std::size_t>(kv_head * scenario_.value_head_size);
+    const Position position = position_of(row);
     input_.scale = scenario_.scale;
     input_.query.resize(static_cast<std::size_t>(scenario_.head_size));
     fill_.query_row(row.step, row.entry, row.head, row.query, input_.query);
-    input_.keys.clear();
-    input_.values.clear();
-    input_.biases.clear();
-    for (const Position key : visible_) {
-      const std::int64_t slot = slots_[static_cast<std::size_t>(key.value)];
-      input_.keys.push_back(store_.key(row.entry, kv_head, slot));
-      input_.values.push_back(store_.value(row.entry, kv_head, slot));
-      input_.biases.push_back(mask_bias(scenario_, row.entry, row.head, position, key));
+    input_.keys.resize(visible_.size());
+    input_.values.resize(visible_.size());
+    input_.biases.assign(visible_.size(), 0.0);
+    const bool biased = scenario_.mask.kind == MaskKind::additive;
+    for (std::size_t j = 0; j < visible_.size(); ++j) {
+      input_.keys[j] = seen_[j]->keys.data() + key_offset;
+      input_.values[j] = seen_[j]->values.data() + value_offset;
+      if (biased) {
+        input_.biases[j] = mask_bias(scenario_, row.entry, row.head, position, visible_[j]);
+      }
     }
     return input_;
   }
@@ -125,6 +166,7 @@ class Oracle::Rows {
   Truth truth(const RowAddress& row, std::int64_t lane) {
     if (truth_of_ != row) {
       truth_input_ = input(row);
+      multiply(truth_input_, truth_);
       weigh(truth_input_, truth_);
       truth_of_ = row;
     }
@@ -132,15 +174,33 @@ class Oracle::Rows {
   }
 
  private:
+  static bool same_query(const RowAddress& a, const RowAddress& b) {
+    return a.step == b.step && a.entry == b.entry && a.query == b.query;
+  }
+
+  Position position_of(const RowAddress& row) const {
+    const auto& entries = timeline_.steps()[row.step].entries;
+    return {entries[static_cast<std::size_t>(row.entry)].origin.value + row.query};
+  }
+
+  void look(const RowAddress& row) {
+    visible_ = visible_positions(scenario_, timeline_, row.step, row.entry, row.head, row.query);
+    seen_.clear();
+    for (const Position key : visible_) {
+      seen_.push_back(
+          &store_.rows(row.entry, {key, timeline_.generation(row.step, row.entry, key)}));
+    }
+  }
+
   const Scenario& scenario_;
   const Timeline& timeline_;
   const Fill& fill_;
   TokenStore store_;
-  bool visible_depends_on_head_;
+  bool heads_see_the_same_;
 
-  std::optional<RowAddress> gathered_;  // Row that slots_ and visible_ are for.
-  std::vector<std::int64_t> slots_;
+  std::optional<RowAddress> gathered_;  // The row that the members below are for.
   std::vector<Position> visible_;
+  std::vector<const TokenRows*> seen_;
   AttentionRowInput input_;
 
   std::optional<RowAddress> truth_of_;
@@ -195,18 +255,18 @@ void Oracle::compute(std::size_t step, Expected& expected) {
       for (std::int64_t head = 0; head < scenario_.query_heads; ++head) {
         const AttentionRowInput& input = rows_->input({step, entry, head, query});
         if (input.keys.empty()) continue;
-        weigh(input, row);
-        key_terms(input, row, terms);
+        measure(input, row, terms);
         bound.set_row(scenario_.head_size, terms, row.exp_sum);
         own_bound.set_row(scenario_.head_size, terms, row.exp_sum);
         lanes.reset(lane_count);
-        sum_lanes(input, row, bound.growth(), own_bound.growth(), lanes);
+        sum_lanes(input, row, bound, lanes);
+        const double own_share = largest_share(own_bound.growth(), bound.growth());
         const std::size_t first = element(expected, entry, query, head, 0);
         for (std::size_t c = 0; c < lane_count; ++c) {
-          LaneSums sums{lanes.spread[c], lanes.magnitude[c], lanes.values[c], lanes.widest[c]};
+          LaneSums sums = lanes.at(c);
           expected.output[first + c] = lanes.output[c];
           expected.bound[first + c] = bound.terms(sums, lanes.output[c]);
-          sums.spread = lanes.own_spread[c];
+          sums.spread *= own_share;
           expected.uncertainty[first + c] = own_bound.terms(sums, lanes.output[c]).total();
         }
       }
@@ -225,9 +285,8 @@ double Oracle::bound_ratio(std::size_t step, std::int64_t entry, std::int64_t qu
   const double distance = std::abs(observed - all.output[at]);
   if (limit == 0) return distance == 0 ? 0 : kFailed;
   const double doubt = all.uncertainty[at];
-  if (distance + doubt <= limit || distance - doubt > limit) {
-    return ratio_of(distance, limit);
-  }
+  const bool clear = distance + doubt <= limit || distance - doubt > limit;
+  if (clear && doubt <= kLargestDoubt * limit) return ratio_of(distance, limit);
   const Truth exact = rows_->truth({step, entry, head, query}, lane);
   return ratio_of<Truth>(abs(Truth(observed) - exact), Truth(limit));
 }

@@ -193,7 +193,7 @@ Json parse_json(std::string_view text) {
 
 /// FNV-1a, then a mix so that short differences reach every digit.
 std::uint64_t hash_text(std::string_view text) {
-  std::uint64_t hash = 1469598103934665603ull;
+  std::uint64_t hash = 14695981039346656037ull;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   hash ^= hash >> 33;
   hash *= 0xff51afd7ed558ccdull;
@@ -271,7 +271,7 @@ Scenario parse_scenario(std::string_view text) {
   Scenario scenario = scenario_from_json(parse_json(text));
   const auto refusals = validate(scenario);
   if (!refusals.empty()) {
-    constexpr std::size_t kMost = 20;
+    constexpr std::size_t kMost = 8;
     std::string message = "scenario: ";
     for (std::size_t i = 0; i < std::min(refusals.size(), kMost); ++i) {
       message += (i ? "; " : "") + refusals[i].message();

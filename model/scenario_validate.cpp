@@ -125,8 +125,8 @@ class Checker {
     require(static_cast<std::int64_t>(counts.size()) == s_.batch, field, counts.size(),
             fmt::format("must hold one number, or one for each of the {} batch entries", s_.batch));
     for (const std::int64_t n : counts) {
-      require(n >= 0 && n <= kMaxLength, field, n,
-              fmt::format("must be between 0 and {}", kMaxLength));
+      if (n >= 0 && n <= kMaxLength) continue;  // A long list must not cost a text per number.
+      require(false, field, n, fmt::format("must be between 0 and {}", kMaxLength));
     }
     return refusals_.size() == before;
   }
@@ -143,7 +143,8 @@ class Checker {
   }
 
   void require_uniform(std::string_view field, const std::vector<std::int64_t>& counts) {
-    require(uniform(counts), field, fmt::format("[{}]", fmt::join(counts, ", ")),
+    if (uniform(counts)) return;
+    require(false, field, fmt::format("[{}]", fmt::join(counts, ", ")),
             "must be the same for every batch entry: attention takes dense tensors");
   }
 
@@ -154,9 +155,10 @@ class Checker {
     if (!check_list(name + ".queries", append.queries)) return;
     require(append.generation >= 0, name + ".generation", append.generation, "must be at least 0");
     if (s_.op == Operator::gqa) {
-      require(append.queries == append.tokens || zero(append.queries), name + ".queries",
-              fmt::format("[{}]", fmt::join(append.queries, ", ")),
-              "must equal the appended tokens for gqa, or be 0 for an append without queries");
+      if (append.queries != append.tokens && !zero(append.queries)) {
+        require(false, name + ".queries", fmt::format("[{}]", fmt::join(append.queries, ", ")),
+                "must equal the appended tokens for gqa, or be 0 for an append without queries");
+      }
     } else {
       require_uniform(name + ".queries", append.queries);
     }
@@ -198,8 +200,10 @@ class Checker {
     if (concatenates()) require_uniform(name + ".rollback", tokens);
     require(!zero(tokens), name + ".rollback", 0, "must drop at least one token; remove the step");
     for (std::size_t b = 0; b < lengths.size(); ++b) {
-      require(tokens[b] <= lengths[b], name + ".rollback", tokens[b],
-              fmt::format("must be at most the {} tokens that entry {} holds", lengths[b], b));
+      if (tokens[b] > lengths[b]) {
+        require(false, name + ".rollback", tokens[b],
+                fmt::format("must be at most the {} tokens that entry {} holds", lengths[b], b));
+      }
       lengths[b] -= tokens[b];
     }
   }
@@ -208,11 +212,12 @@ class Checker {
     const bool bounded = s_.cache.layout == LayoutKind::full && s_.cache.capacity > 0;
     const std::int64_t limit = bounded ? s_.cache.capacity : kMaxLength;
     for (const std::int64_t length : lengths) {
-      require(length <= limit, name, length,
+      longest_ = std::max(longest_, length);
+      if (length <= limit) continue;
+      require(false, name, length,
               bounded
                   ? fmt::format("the length must stay within cache.capacity ({}); raise it", limit)
                   : fmt::format("the length must stay within {}", limit));
-      longest_ = std::max(longest_, length);
     }
   }
 

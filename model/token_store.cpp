@@ -1,67 +1,33 @@
 // Evaluation of a fill into dense rows.
 #include "model/token_store.h"
 
-#include <algorithm>
 #include <span>
 
+#include "model/counter_hash.h"
+
 namespace kvcheck::model {
-namespace {
 
-std::span<double> row_of(std::vector<double>& data, std::int64_t row, std::int64_t lanes) {
-  return {data.data() + row * lanes, static_cast<std::size_t>(lanes)};
+std::size_t TokenStore::NameHash::operator()(const Name& name) const {
+  return static_cast<std::size_t>(counter_hash(static_cast<std::uint64_t>(name.entry),
+                                               name.token.position.value, name.token.generation));
 }
 
-}  // namespace
-
-TokenStore::TokenStore(const Scenario& scenario, const Timeline& timeline, const Fill& fill)
-    : timeline_(&timeline),
-      head_size_(scenario.head_size),
-      value_head_size_(scenario.value_head_size),
-      rows_(static_cast<std::size_t>(scenario.batch)) {
-  for (std::int64_t entry = 0; entry < scenario.batch; ++entry) {
-    const auto b = static_cast<std::size_t>(entry);
-    std::vector<Token> tokens;
-    for (std::size_t step = 0; step < timeline.steps().size(); ++step) {
-      const EntryStep& around = timeline.steps()[step].entries[b];
-      for (std::int64_t p = around.past; p < around.length; ++p) {
-        tokens.push_back({{p}, timeline.generation(step, entry, {p})});
-      }
-    }
-    Rows& rows = rows_[b];
-    rows.slots = static_cast<std::int64_t>(tokens.size());
-    const std::int64_t count = rows.slots * scenario.kv_heads;
-    rows.keys.resize(static_cast<std::size_t>(count * head_size_));
-    rows.values.resize(static_cast<std::size_t>(count * value_head_size_));
-    std::int64_t row = 0;
-    for (std::int64_t head = 0; head < scenario.kv_heads; ++head) {
-      for (const Token& token : tokens) {
-        fill.key_row(entry, head, token, row_of(rows.keys, row, head_size_));
-        fill.value_row(entry, head, token, row_of(rows.values, row, value_head_size_));
-        ++row;
-      }
-    }
+const TokenRows& TokenStore::rows(std::int64_t entry, Token token) {
+  const auto [place, is_new] = rows_.try_emplace(Name{entry, token});
+  TokenRows& rows = place->second;
+  if (!is_new) return rows;
+  const auto heads = static_cast<std::size_t>(scenario_->kv_heads);
+  const auto lanes = static_cast<std::size_t>(scenario_->head_size);
+  const auto value_lanes = static_cast<std::size_t>(scenario_->value_head_size);
+  rows.keys.resize(heads * lanes);
+  rows.values.resize(heads * value_lanes);
+  for (std::size_t head = 0; head < heads; ++head) {
+    const auto kv_head = static_cast<std::int64_t>(head);
+    fill_->key_row(entry, kv_head, token, std::span(rows.keys).subspan(head * lanes, lanes));
+    fill_->value_row(entry, kv_head, token,
+                     std::span(rows.values).subspan(head * value_lanes, value_lanes));
   }
-}
-
-std::vector<std::int64_t> TokenStore::slots(std::size_t step, std::int64_t entry) const {
-  std::vector<std::int64_t> live;
-  std::int64_t next = 0;
-  for (std::size_t i = 0; i <= step; ++i) {
-    const EntryStep& around = timeline_->steps()[i].entries[static_cast<std::size_t>(entry)];
-    live.resize(static_cast<std::size_t>(std::min(around.past, around.length)));
-    for (std::int64_t p = around.past; p < around.length; ++p) live.push_back(next++);
-  }
-  return live;
-}
-
-const double* TokenStore::key(std::int64_t entry, std::int64_t kv_head, std::int64_t slot) const {
-  const Rows& rows = rows_[static_cast<std::size_t>(entry)];
-  return rows.keys.data() + (kv_head * rows.slots + slot) * head_size_;
-}
-
-const double* TokenStore::value(std::int64_t entry, std::int64_t kv_head, std::int64_t slot) const {
-  const Rows& rows = rows_[static_cast<std::size_t>(entry)];
-  return rows.values.data() + (kv_head * rows.slots + slot) * value_head_size_;
+  return rows;
 }
 
 }  // namespace kvcheck::model

@@ -1,7 +1,9 @@
-// Keys and values of every token that a scenario ever appends, evaluated once.
+// Keys and values of the tokens that somebody sees, each evaluated once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "model/fill.h"
@@ -10,28 +12,33 @@
 
 namespace kvcheck::model {
 
-/// A slot names one append of one token to one entry; rolled-back tokens keep theirs.
+/// One token of one entry, for all KV heads.
+struct TokenRows {
+  std::vector<double> keys;    ///< [kv_heads][head_size]
+  std::vector<double> values;  ///< [kv_heads][value_head_size]
+};
+
+/// Filled on demand: behind a window a sequence may be far longer than memory.
 class TokenStore {
  public:
-  TokenStore(const Scenario& scenario, const Timeline& timeline, const Fill& fill);
+  /// Both must outlive the store.
+  TokenStore(const Scenario& scenario, const Fill& fill) : scenario_(&scenario), fill_(&fill) {}
 
-  /// Slot of every position that `entry` holds after `step`, by position.
-  std::vector<std::int64_t> slots(std::size_t step, std::int64_t entry) const;
-
-  /// [head_size] and [value_head_size]; valid as long as the store.
-  const double* key(std::int64_t entry, std::int64_t kv_head, std::int64_t slot) const;
-  const double* value(std::int64_t entry, std::int64_t kv_head, std::int64_t slot) const;
+  /// Valid as long as the store.
+  const TokenRows& rows(std::int64_t entry, Token token);
 
  private:
-  /// Data of one entry, [kv_head][slot][lane].
-  struct Rows {
-    std::int64_t slots = 0;
-    std::vector<double> keys, values;
+  struct Name {
+    std::int64_t entry;
+    Token token;
+    friend bool operator==(const Name&, const Name&) = default;
   };
-  const Timeline* timeline_;
-  std::int64_t head_size_;
-  std::int64_t value_head_size_;
-  std::vector<Rows> rows_;  // [entry]
+  struct NameHash {
+    std::size_t operator()(const Name& name) const;
+  };
+  const Scenario* scenario_;
+  const Fill* fill_;
+  std::unordered_map<Name, TokenRows, NameHash> rows_;
 };
 
 }  // namespace kvcheck::model

@@ -1,0 +1,164 @@
+// Facts about rounding and storage of element types.
+#include "model/element_type.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace kvcheck::model {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double from_bits16(ElementType type, unsigned bits) {
+  const std::array bytes{static_cast<std::byte>(bits & 0xff), static_cast<std::byte>(bits >> 8)};
+  return load_element(type, bytes.data());
+}
+
+unsigned to_bits16(ElementType type, double value) {
+  std::array<std::byte, 2> bytes{};
+  store_element(type, value, bytes.data());
+  return std::to_integer<unsigned>(bytes[0]) | (std::to_integer<unsigned>(bytes[1]) << 8);
+}
+
+class HalfTypes : public testing::TestWithParam<ElementType> {
+ protected:
+  /// Pattern of +infinity: every pattern below is a finite value, in ascending order.
+  unsigned infinity() const { return GetParam() == ElementType::f16 ? 0x7c00 : 0x7f80; }
+};
+
+INSTANTIATE_TEST_SUITE_P(ElementType, HalfTypes,
+                         testing::Values(ElementType::f16, ElementType::bf16),
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
+
+TEST_P(HalfTypes, EveryPatternReadsBackAsItself) {
+  for (unsigned bits = 0; bits < 0x10000; ++bits) {
+    const double value = from_bits16(GetParam(), bits);
+    ASSERT_EQ(to_bits16(GetParam(), value), bits) << value;
+    ASSERT_EQ(std::isnan(value), (bits & 0x7fff) > infinity());
+    if (!std::isnan(value)) {
+      ASSERT_EQ(round_to(GetParam(), value), value);
+    }
+  }
+}
+
+TEST_P(HalfTypes, MidpointsTieToTheEvenPattern) {
+  for (unsigned bits = 0; bits + 1 < infinity(); ++bits) {
+    const double below = from_bits16(GetParam(), bits);
+    const double above = from_bits16(GetParam(), bits + 1);
+    ASSERT_LT(below, above);
+    const double middle = below + (above - below) / 2;
+    const double even = bits % 2 == 0 ? below : above;
+    ASSERT_EQ(round_to(GetParam(), middle), even) << bits;
+    ASSERT_EQ(round_to(GetParam(), -middle), -even) << bits;
+    ASSERT_EQ(round_to(GetParam(), std::nextafter(middle, kInfinity)), above) << bits;
+    ASSERT_EQ(round_to(GetParam(), std::nextafter(middle, -kInfinity)), below) << bits;
+  }
+}
+
+TEST_P(HalfTypes, OverflowBeginsHalfASpacingAboveTheLargestValue) {
+  const double largest = from_bits16(GetParam(), infinity() - 1);
+  const double spacing = largest - from_bits16(GetParam(), infinity() - 2);
+  EXPECT_EQ(largest_finite(GetParam()), largest);
+  EXPECT_EQ(round_to(GetParam(), largest + spacing / 2), kInfinity);
+  EXPECT_EQ(round_to(GetParam(), std::nextafter(largest + spacing / 2, 0.0)), largest);
+  EXPECT_EQ(round_to(GetParam(), -1e300), -kInfinity);
+}
+
+TEST_P(HalfTypes, UnitRoundoffAndSubnormalHalfSpacingAreHalvesOfRealSpacings) {
+  const double one = 1.0;
+  EXPECT_EQ(from_bits16(GetParam(), to_bits16(GetParam(), one) + 1) - one,
+            2 * unit_roundoff(GetParam()));
+  EXPECT_EQ(from_bits16(GetParam(), 1), 2 * subnormal_half_spacing(GetParam()));
+}
+
+TEST(ElementType, LiteralValuesHaveTheirKnownPatterns) {
+  EXPECT_EQ(to_bits16(ElementType::f16, 1.0), 0x3c00u);
+  EXPECT_EQ(to_bits16(ElementType::f16, -2.0), 0xc000u);
+  EXPECT_EQ(to_bits16(ElementType::f16, 65504.0), 0x7bffu);
+  EXPECT_EQ(to_bits16(ElementType::f16, std::ldexp(1.0, -24)), 0x0001u);
+  EXPECT_EQ(to_bits16(ElementType::bf16, 1.0), 0x3f80u);
+  EXPECT_EQ(to_bits16(ElementType::bf16, 3.140625), 0x4049u);
+  EXPECT_EQ(to_bits16(ElementType::f16, -0.0), 0x8000u);
+}
+
+TEST(ElementType, F32AgreesWithTheProcessorOnEveryKindOfDouble) {
+  std::mt19937_64 bits(7);
+  const auto agrees = [](double value) {
+    const auto expected = static_cast<double>(static_cast<float>(value));
+    return std::bit_cast<std::uint64_t>(round_to(ElementType::f32, value)) ==
+           std::bit_cast<std::uint64_t>(expected);
+  };
+  for (int i = 0; i < 200000; ++i) {
+    // Exponents around the whole range of f32, subnormal numbers and overflow included.
+    const auto exponent = 1023 - 160 + bits() % 320;
+    const double value = std::bit_cast<double>((bits() & 0x800fffffffffffffULL) | exponent << 52);
+    ASSERT_TRUE(agrees(value)) << value;
+    const double middle = (static_cast<double>(static_cast<float>(value)) +
+                           static_cast<double>(std::nextafterf(static_cast<float>(value), 2.f))) /
+                          2;
+    ASSERT_TRUE(agrees(middle)) << middle;
+  }
+  for (const double value : {0.0, -0.0, 5e-324, -1e-310, 1e300, kInfinity, -kInfinity}) {
+    EXPECT_TRUE(agrees(value)) << value;
+  }
+}
+
+TEST(ElementType, F64KeepsEveryValue) {
+  for (const double value : {0.1, -5e-324, 1.7976931348623157e308, -kInfinity}) {
+    EXPECT_EQ(round_to(ElementType::f64, value), value);
+    std::array<std::byte, 8> bytes{};
+    store_element(ElementType::f64, value, bytes.data());
+    EXPECT_EQ(load_element(ElementType::f64, bytes.data()), value);
+  }
+  EXPECT_EQ(unit_roundoff(ElementType::f64), 0x1p-53);
+  EXPECT_GT(subnormal_half_spacing(ElementType::f64), 0);
+}
+
+TEST(ElementType, OneRoundingFromDoubleNotTwo) {
+  // Just above a tie of f16; through f32 it would become the tie and go down to even.
+  const double value = 1.0 + 0x1p-11 + 0x1p-40;
+  EXPECT_EQ(round_to(ElementType::f16, value), 1.0 + 0x1p-10);
+  EXPECT_EQ(round_to(ElementType::f16, static_cast<float>(value)), 1.0);
+}
+
+TEST(ElementType, NanStaysNanWithItsSign) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double faint = std::bit_cast<double>(0xfff0000000000001ULL);  // Payload in the last bit.
+  for (const auto type :
+       {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::f64}) {
+    for (const double value : {nan, -nan, faint}) {
+      EXPECT_TRUE(std::isnan(round_to(type, value)));
+      std::array<std::byte, 8> bytes{};
+      store_element(type, value, bytes.data());
+      EXPECT_TRUE(std::isnan(load_element(type, bytes.data())));
+      EXPECT_EQ(std::signbit(load_element(type, bytes.data())), std::signbit(value));
+    }
+  }
+}
+
+TEST(ElementType, StoresLittleEndian) {
+  std::array<std::byte, 4> bytes{};
+  store_element(ElementType::f32, 1.0, bytes.data());
+  EXPECT_EQ(bytes[3], std::byte{0x3f});
+  EXPECT_EQ(bytes[2], std::byte{0x80});
+  EXPECT_EQ(bytes[0], std::byte{0});
+}
+
+TEST(ElementType, NamesReadBack) {
+  for (const auto type :
+       {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::f64}) {
+    EXPECT_EQ(element_type_from(to_string(type)), type);
+  }
+  EXPECT_EQ(element_type_from("f8"), std::nullopt);
+  EXPECT_EQ(element_bytes(ElementType::bf16), 2u);
+  EXPECT_EQ(element_bytes(ElementType::f64), 8u);
+}
+
+}  // namespace
+}  // namespace kvcheck::model
