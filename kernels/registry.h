@@ -30,7 +30,7 @@ struct TargetInfo {
   std::string name;     ///< "cpu-naive", "onnxruntime", "onnxruntime@1.31.1".
   std::string version;  ///< Empty when unknown before it starts.
   bool available = false;
-  std::string reason;   ///< Why it cannot run here, and the remedy; empty when available.
+  std::string reason;  ///< Why it cannot run here, and the remedy; empty when available.
 };
 
 /// Every target that this build knows, own ones first. Starts no process.
@@ -52,7 +52,9 @@ struct Unavailable {
   std::string reason;
 };
 
-/// "cpu-naive", "cpu-naive+FAULT", "onnxruntime", "onnxruntime@VERSION".
+/// "cpu-naive", "cpu-naive+FAULT", "onnxruntime", "onnxruntime@VERSION", or "exec:PROGRAM": an
+/// executable that speaks the kvcheck protocol. Only a person may write the last form; names that
+/// come from files must not be handed in with it.
 std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view name,
                                                                const RegistryOptions& options);
 

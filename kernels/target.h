@@ -7,11 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -59,7 +61,7 @@ struct Capabilities {
   std::set<int> opsets;                 ///< Of attention: 23, 24.
   std::set<std::string> element_types;  ///< "f32", "f16", ...
   std::set<std::string> layouts;        ///< "full", "block".
-  std::int64_t head_size_multiple = 1;      ///< gqa: head_size is a multiple of this.
+  std::int64_t head_size_multiple = 1;  ///< gqa: head_size is a multiple of this.
   /// Optional abilities and promises, by name:
   ///   mask_boolean mask_additive   attn_mask of the attention operator
   ///   nonpad_kv_seqlen             opset 24
@@ -75,8 +77,16 @@ struct Capabilities {
   ///   checks_rollback              promise: an inexact rollback is refused
   ///   split_bits                   promise: any split of a step gives the same output bits
   ///   nan_safe                     promise: NaN in unspecified rows has no influence
+  ///   nan_safe_gqa                 the same, of gqa alone
   std::set<std::string> features;
   Arithmetic arithmetic;
+  /// Where the arithmetic differs, by operator and element type: "attention f16".
+  std::map<std::string, Arithmetic> arithmetic_where;
+  /// What is declared for one operator and element type.
+  const Arithmetic& arithmetic_of(std::string_view op, std::string_view element_type) const {
+    const auto found = arithmetic_where.find(std::string(op) + ' ' + std::string(element_type));
+    return found == arithmetic_where.end() ? arithmetic : found->second;
+  }
   bool has(std::string_view feature) const { return features.count(std::string(feature)) > 0; }
 };
 

@@ -1,0 +1,425 @@
+"""Adapter side of the kvcheck protocol: what the author of a target needs, in one module.
+
+A target is any object with three members:
+
+    name, version                 strings
+    capabilities()                dict, the fields of the handshake (README.md, "hello")
+    open(config)                  a session; config is a Config
+
+and a session is any object with these (only the first is needed by every target):
+
+    step(step)                    Result; step is a Step
+    rollback(tokens)              drops the newest tokens[b] tokens of entry b
+    load(lengths, key, value)     puts rows into the cache
+    present()                     (key, value): the rows that the cache holds
+    close()                       optional
+
+`serve(target)` then answers frames until the standard input ends. Any of the calls may raise
+Refused("reason"): the target understood and declines, and its state is what it was. Any other
+exception is reported as an error. Standard output is moved to standard error, so that a stray
+print cannot spoil the stream of frames; take_streams() does that before serve() would.
+
+Needs Python 3.9; numpy only with tensors="numpy", the default. Arrays that a target is given are
+read-only views of one frame: copy what must outlive the call. bf16 travels as uint16 bit patterns.
+"""
+
+import json
+import os
+import struct
+import sys
+import traceback
+from collections import namedtuple
+
+PROTOCOL = 1
+MAGIC = b"KVC1"
+PREFIX = struct.Struct("<4sIQ")
+HEAD_LIMIT = 1 << 20
+BODY_LIMIT = 1 << 31
+ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8, "boolean": 1}
+
+Tensor = namedtuple("Tensor", "type shape data")
+Tensor.__doc__ = """A tensor as it travels: element type by name, shape, little-endian bytes."""
+
+
+class Refused(Exception):
+    """The target declines; nothing has changed."""
+
+
+class ProtocolError(Exception):
+    """The other end broke the protocol; there is no way to go on."""
+
+
+class Config:
+    """What stays fixed over one session; the fields of SessionConfig in kernels/target.h."""
+
+    FIELDS = {
+        "op": str, "opset": int, "batch": int, "query_heads": int, "kv_heads": int,
+        "head_size": int, "value_head_size": int, "element_type": str, "layout": str,
+        "capacity": int, "window_size": int, "causal": bool, "nonpad_kv_seqlen": bool,
+        "share_buffers": bool, "mask": str, "scale": float, "initial_poison": float,
+    }
+    __slots__ = tuple(FIELDS)
+
+    def __init__(self, fields):
+        # An unknown field changes what is asked; a reader that passed over it would answer
+        # another question.
+        for name in fields:
+            if name not in self.FIELDS:
+                raise Refused(f"config.{name}: this adapter does not know the field")
+        for name, kind in self.FIELDS.items():
+            if name not in fields:
+                raise ProtocolError(f"config.{name} is missing")
+            value = fields[name]
+            setattr(self, name, float(value) if kind is float else value)
+            if kind is not float and type(value) is not kind:
+                raise ProtocolError(f"config.{name} = {value!r}: must be of type {kind.__name__}")
+
+
+class Step:
+    """One step: tokens and queries per entry, and their tensors (see README.md, "step")."""
+
+    __slots__ = ("tokens", "queries", "query", "key", "value", "mask", "poison", "want_rows")
+
+
+Poison = namedtuple("Poison", "value first_row")
+Poison.__doc__ = """Overwrite rows [first_row[b], capacity) of every entry before the step."""
+
+
+class Result:
+    """What a step answers; leave out what the handshake does not claim."""
+
+    __slots__ = ("output", "visible", "rows")
+
+    def __init__(self, output=None, visible=None, rows=None):
+        self.output, self.visible, self.rows = output, visible, rows
+
+
+# ---- Frames -------------------------------------------------------------------------------------
+
+
+def read_exactly(stream, count):
+    """`count` bytes; None at a clean end, ProtocolError in the middle of something."""
+    data = stream.read(count)
+    if len(data) == count:
+        return data
+    if not data:
+        return None
+    raise ProtocolError(f"the input ended after {len(data)} of {count} bytes")
+
+
+def read_frame(stream):
+    """(head, tensors by name, raw) of the next frame; None when the input has ended."""
+    prefix = read_exactly(stream, PREFIX.size)
+    if prefix is None:
+        return None
+    magic, head_bytes, body_bytes = PREFIX.unpack(prefix)
+    if magic != MAGIC:
+        raise ProtocolError(f"a frame starts with {magic!r}; it must start with {MAGIC!r}")
+    if head_bytes > HEAD_LIMIT or body_bytes > BODY_LIMIT:
+        raise ProtocolError(
+            f"a frame announces a head of {head_bytes} and a body of {body_bytes} bytes; "
+            f"the limits are {HEAD_LIMIT} and {BODY_LIMIT}")
+    text = read_exactly(stream, head_bytes)
+    body = read_exactly(stream, body_bytes) if body_bytes else b""
+    if text is None or body is None:
+        raise ProtocolError("the input ended in the middle of a frame")
+    try:
+        head = json.loads(text)
+    except ValueError as error:
+        raise ProtocolError(f"the head of a frame is not JSON: {error}") from None
+    if not isinstance(head, dict):
+        raise ProtocolError("the head of a frame must be a JSON object")
+    return head, split_body(head.get("tensors", ()), memoryview(body))
+
+
+def split_body(descriptions, body):
+    """Tensors by name; their descriptions must cover the body exactly."""
+    tensors, offset = {}, 0
+    for description in descriptions:
+        name, kind, shape = description["name"], description["type"], tuple(description["shape"])
+        if kind not in ELEMENT_BYTES:
+            raise ProtocolError(f"tensor {name} has the unknown element type {kind!r}")
+        count = ELEMENT_BYTES[kind]
+        for extent in shape:
+            if type(extent) is not int or extent < 0:
+                raise ProtocolError(f"tensor {name} has the shape {list(shape)}")
+            count *= extent
+        if name in tensors or offset + count > len(body):
+            raise ProtocolError(f"tensor {name} appears twice or exceeds the body of the frame")
+        tensors[name] = Tensor(kind, shape, body[offset:offset + count])
+        offset += count
+    if offset != len(body):
+        raise ProtocolError(f"the tensors of a frame take {offset} bytes, its body {len(body)}")
+    return tensors
+
+
+def write_frame(descriptor, head, tensors=()):
+    """Writes one frame; tensors is a sequence of (name, Tensor)."""
+    if tensors:
+        head["tensors"] = [
+            {"name": name, "type": tensor.type, "shape": tensor.shape} for name, tensor in tensors]
+    text = json.dumps(head, separators=(",", ":")).encode()
+    body = sum(len(tensor.data) for _, tensor in tensors)
+    if len(text) > HEAD_LIMIT or body > BODY_LIMIT:
+        raise ProtocolError(f"an answer of {len(text)} + {body} bytes exceeds the frame limits")
+    parts = [memoryview(PREFIX.pack(MAGIC, len(text), body) + text)]
+    parts += [memoryview(tensor.data) for _, tensor in tensors if len(tensor.data)]
+    while parts:
+        written = os.writev(descriptor, parts)
+        while parts and written >= len(parts[0]):
+            written -= len(parts.pop(0))
+        if written:
+            parts[0] = parts[0][written:]
+
+
+# ---- Tensors ------------------------------------------------------------------------------------
+
+
+class RawCodec:
+    """Targets see Tensor objects."""
+
+    @staticmethod
+    def decode(tensor):
+        return tensor
+
+    @staticmethod
+    def encode(tensor):
+        return tensor
+
+
+class NumpyCodec:
+    """Targets see numpy arrays."""
+
+    def __init__(self):
+        # The libraries under numpy start one thread per core each, and use none of them here.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        import numpy
+
+        self.numpy = numpy
+        self.types = {
+            "f32": numpy.dtype("<f4"), "f16": numpy.dtype("<f2"), "bf16": numpy.dtype("<u2"),
+            "f64": numpy.dtype("<f8"), "boolean": numpy.dtype("bool")}
+        self.names = {dtype: name for name, dtype in self.types.items()}
+
+    def decode(self, tensor):
+        flat = self.numpy.frombuffer(tensor.data, self.types[tensor.type])
+        return flat.reshape(tensor.shape)
+
+    def encode(self, array):
+        array = self.numpy.ascontiguousarray(array)
+        name = self.names.get(array.dtype)
+        if name is None:
+            if array.dtype.name != "bfloat16":
+                raise TypeError(f"an array of {array.dtype} is none of {', '.join(self.types)}")
+            name = "bf16"
+        return Tensor(name, array.shape, array.reshape(-1).view(self.numpy.uint8).data)
+
+
+# ---- Requests -----------------------------------------------------------------------------------
+
+
+def require_shape(name, tensor, kind, shape):
+    """`shape` may hold None where any extent will do."""
+    fits = len(tensor.shape) == len(shape) and all(
+        wanted is None or wanted == found for wanted, found in zip(shape, tensor.shape))
+    if tensor.type != kind or not fits:
+        raise ProtocolError(f"{name} is {tensor.type} {list(tensor.shape)}; it must be {kind} "
+                            f"{['any' if extent is None else extent for extent in shape]}")
+
+
+def require_counts(name, counts, batch):
+    if (type(counts) is not list or len(counts) != batch
+            or any(type(n) is not int or n < 0 for n in counts)):
+        raise ProtocolError(f"{name} = {counts!r}: must hold {batch} counts, each at least 0")
+    return counts
+
+
+class Server:
+    """Answers requests on behalf of a target. One instance per process."""
+
+    STEP_FIELDS = {"kind", "id", "session", "tokens", "queries", "poison", "want_rows", "tensors"}
+
+    def __init__(self, target, codec):
+        self.target, self.codec = target, codec
+        self.claims = None
+        self.sessions = {}
+        self.kinds = {
+            "hello": self.hello, "open": self.open, "step": self.step, "rollback": self.rollback,
+            "load": self.load, "present": self.present, "close": self.close}
+
+    def answer(self, head, tensors):
+        """(fields, tensors) of an ok answer."""
+        kind = head.get("kind")
+        if kind not in self.kinds:
+            raise ProtocolError(f"request kind {kind!r} is unknown to protocol {PROTOCOL}; "
+                                f"known are {', '.join(self.kinds)}")
+        return self.kinds[kind](head, tensors)
+
+    def hello(self, head, _):
+        if head.get("protocol") != PROTOCOL:
+            raise ProtocolError(f"protocol {head.get('protocol')!r} is asked for; "
+                                f"this adapter speaks {PROTOCOL}")
+        self.claims = self.target.capabilities()
+        return {"protocol": PROTOCOL, "name": self.target.name, "version": self.target.version,
+                "capabilities": self.claims}, ()
+
+    def open(self, head, _):
+        if self.claims is None:
+            raise ProtocolError("open came before hello")
+        config = Config(head["config"])
+        self.sessions[head["session"]] = (config, self.target.open(config))
+        return {}, ()
+
+    def session(self, head):
+        number = head.get("session")
+        if number not in self.sessions:
+            raise ProtocolError(f"session {number!r} is not open")
+        return self.sessions[number]
+
+    def step(self, head, tensors):
+        config, session = self.session(head)
+        unknown = head.keys() - self.STEP_FIELDS
+        if unknown:
+            raise ProtocolError(f"step has the unknown field {sorted(unknown)[0]!r}")
+        step = self.read_step(head, tensors, config)
+        result = session.step(step)
+        return {}, self.result_tensors(config, step, result)
+
+    def read_step(self, head, tensors, config):
+        step, kind, batch = Step(), config.element_type, config.batch
+        step.tokens = require_counts("tokens", head["tokens"], batch)
+        step.queries = require_counts("queries", head["queries"], batch)
+        step.want_rows = head.get("want_rows", False)
+        rows, asked = max(step.tokens), max(step.queries)
+        expected = {
+            "query": (batch, asked, config.query_heads, config.head_size),
+            "key": (batch, rows, config.kv_heads, config.head_size),
+            "value": (batch, rows, config.kv_heads, config.value_head_size)}
+        for name, shape in expected.items():
+            if name not in tensors:
+                raise ProtocolError(f"step lacks the tensor {name}")
+            require_shape(name, tensors[name], kind, shape)
+            setattr(step, name, self.codec.decode(tensors[name]))
+        step.mask = None
+        if config.mask != "none":
+            mask = tensors.get("mask")
+            if mask is None:
+                raise ProtocolError(f"step lacks the tensor mask; the session has {config.mask}")
+            shape = (batch, config.query_heads, asked, None)[-len(mask.shape):]
+            require_shape("mask", mask, "boolean" if config.mask == "boolean" else kind, shape)
+            step.mask = self.codec.decode(mask)
+        poison = head.get("poison")
+        step.poison = poison and Poison(
+            float(poison["value"]), require_counts("poison.first_row", poison["first_row"], batch))
+        return step
+
+    def result_tensors(self, config, step, result):
+        tensors, asked = [], max(step.queries)
+        if result.output is not None:
+            output = self.codec.encode(result.output)
+            require_shape("output", output, config.element_type,
+                          (config.batch, asked, config.query_heads, config.value_head_size))
+            tensors.append(("output", output))
+        if result.visible is not None:
+            visible = self.codec.encode(result.visible)
+            require_shape("visible", visible, "boolean", (config.batch, asked, None))
+            tensors.append(("visible", visible))
+        if step.want_rows and result.rows is not None:
+            tensors += self.row_tensors(config, result.rows)
+        return tensors
+
+    def row_tensors(self, config, rows):
+        key, value = (self.codec.encode(part) for part in rows)
+        require_shape("key", key, config.element_type,
+                      (config.batch, config.kv_heads, None, config.head_size))
+        require_shape("value", value, config.element_type,
+                      (config.batch, config.kv_heads, key.shape[2], config.value_head_size))
+        return [("rows.key", key), ("rows.value", value)]
+
+    def rollback(self, head, _):
+        config, session = self.session(head)
+        session.rollback(require_counts("tokens", head["tokens"], config.batch))
+        return {}, ()
+
+    def load(self, head, tensors):
+        config, session = self.session(head)
+        lengths = require_counts("lengths", head["lengths"], config.batch)
+        for name, lanes in (("rows.key", config.head_size), ("rows.value", config.value_head_size)):
+            if name not in tensors:
+                raise ProtocolError(f"load lacks the tensor {name}")
+            require_shape(name, tensors[name], config.element_type,
+                          (config.batch, config.kv_heads, None, lanes))
+        session.load(lengths, self.codec.decode(tensors["rows.key"]),
+                     self.codec.decode(tensors["rows.value"]))
+        return {}, ()
+
+    def present(self, head, _):
+        config, session = self.session(head)
+        return {}, self.row_tensors(config, session.present())
+
+    def close(self, head, _):
+        _, session = self.session(head)
+        del self.sessions[head["session"]]
+        if hasattr(session, "close"):
+            session.close()
+        return {}, ()
+
+
+STREAMS = []
+
+
+def take_streams():
+    """(stream of requests, descriptor for answers); prints go to standard error from here on.
+
+    serve() calls it. A target whose libraries print while they are loaded calls it before that.
+    """
+    if not STREAMS:
+        STREAMS.extend((os.fdopen(os.dup(0), "rb", buffering=1 << 16), os.dup(1)))
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        os.dup2(2, 1)
+        sys.stdout.flush()  # After the change: what was printed before is no frame either.
+    return STREAMS
+
+
+def one_line(error):
+    """The error as a person wants it: type, first line, and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0] if text else 'no message'}{place}"
+
+
+def serve(target, tensors="numpy"):
+    """Answers requests until the input ends; returns the exit code of the process.
+
+    tensors: "numpy" for arrays, "raw" for Tensor objects (standard library alone).
+    """
+    requests, answers = take_streams()
+    server = Server(target, NumpyCodec() if tensors == "numpy" else RawCodec())
+    number = 0
+    try:
+        while True:
+            frame = read_frame(requests)
+            if frame is None:
+                return 0
+            head, parts = frame
+            number = head.get("id", 0)
+            try:
+                fields, out = server.answer(head, parts)
+                write_frame(answers, {"id": number, "answer": "ok", **fields}, out)
+            except Refused as refusal:
+                write_frame(answers, {"id": number, "answer": "refused", "reason": str(refusal)})
+            except (BrokenPipeError, ProtocolError):
+                raise
+            except Exception as error:  # Whatever a target raises must reach the other end.
+                traceback.print_exc()
+                write_frame(answers, {"id": number, "answer": "error", "detail": one_line(error)})
+    except BrokenPipeError:
+        return 1
+    except ProtocolError as error:
+        print(f"kvcheck_adapter: {error}", file=sys.stderr)
+        write_frame(answers, {"id": number, "answer": "error", "detail": str(error)})
+        return 1

@@ -1,0 +1,108 @@
+"""ONNX Runtime, CPU provider, as a kvcheck target: GroupQueryAttention and Attention 23/24.
+
+Run by the tool; speaks the kvcheck protocol on standard input and output. What it claims depends
+on the release that is installed; README.md says what was measured for each claim.
+"""
+
+import os
+import platform
+import re
+import sys
+
+from kvcheck_adapter import Refused, serve, take_streams
+
+# Before numpy loads: the libraries under it start one thread per core, and use none of them here.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+take_streams()
+
+import numpy  # noqa: E402
+import onnxruntime  # noqa: E402
+from onnxruntime_attention import ConcatenatingSession, NonpadSession  # noqa: E402
+from onnxruntime_gqa import GqaSession  # noqa: E402
+
+F16_ROUNDOFF = 2.0**-11
+
+# MLAS computes exp in f32 with a polynomial of degree 6: at most 1.28 * 2^-24 relative error on
+# 19 million arguments in [-87.3, -25]; below that the result is 0. The declared figure leaves a
+# factor of three for kernels without fused multiply-add. The flash path merges one tile of keys
+# after the other; a tile holds some hundred keys, so that 64 serve every length that is drawn.
+ARITHMETIC = {
+    "accumulator_roundoff": 2.0**-24,
+    "exp_error": 2.0**-22,
+    "exp_flushes": True,
+    "max_rescales": 64,
+}
+
+
+def release_of(version):
+    """(1, 32) of "1.32.0"."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if not match:
+        raise SystemExit(f"onnxruntime names its release {version!r}, which has no number")
+    return int(match[1]), int(match[2])
+
+
+def arithmetic_where():
+    """Where the arithmetic differs: the CPU kernel of Attention stores logits and weights in the
+    type of its operands, GroupQueryAttention in f32 where there is no half precision GEMM."""
+    narrow = {"attention f16": {**ARITHMETIC, "logit_roundoff": F16_ROUNDOFF,
+                                "probability_roundoff": F16_ROUNDOFF}}
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        narrow["gqa f16"] = {**ARITHMETIC, "logit_roundoff": F16_ROUNDOFF,
+                             "probability_roundoff": F16_ROUNDOFF}
+    return narrow
+
+
+def features_of(release):
+    features = ["mask_boolean", "mask_additive", "queries_differ", "separate_buffers",
+                "ragged_prompt", "load", "queryless_append", "rollback", "nan_safe_gqa"]
+    if release >= (1, 25):
+        features.append("nonpad_kv_seqlen")
+    if release >= (1, 32):
+        features += ["batched_chunks", "ragged_prompt_block", "idle_entries"]
+    return features
+
+
+class OnnxRuntime:
+    name = "onnxruntime"
+    version = onnxruntime.__version__
+    release = release_of(version)
+
+    def capabilities(self):
+        return {
+            "outputs": True,
+            "rows": True,
+            "visible": False,
+            "operators": ["gqa", "attention"],
+            "opsets": [23, 24] if self.release >= (1, 24) else [23],
+            "element_types": ["f32", "f16"],
+            "layouts": ["full", "block"] if self.release >= (1, 29) else ["full"],
+            "head_size_multiple": 8,
+            "features": features_of(self.release),
+            "arithmetic": ARITHMETIC,
+            "arithmetic_where": arithmetic_where(),
+        }
+
+    def open(self, config):
+        claims = self.capabilities()
+        if config.op not in claims["operators"]:
+            raise Refused(f"operator {config.op} is not one of {', '.join(claims['operators'])}")
+        if config.element_type not in claims["element_types"]:
+            raise Refused(f"element type {config.element_type} has no CPU kernel here")
+        if config.layout not in claims["layouts"]:
+            raise Refused(f"layout {config.layout} is not offered by release {self.version}")
+        if config.op == "gqa":
+            return GqaSession(config, self.release)
+        if config.opset not in claims["opsets"]:
+            raise Refused(f"opset {config.opset} is not offered by release {self.version}")
+        if config.nonpad_kv_seqlen:
+            if config.opset < 24 or "nonpad_kv_seqlen" not in claims["features"]:
+                raise Refused("nonpad_kv_seqlen needs opset 24 and release 1.25")
+            return NonpadSession(config, self.release)
+        return ConcatenatingSession(config, self.release)
+
+
+if __name__ == "__main__":
+    # Poison of one type may be out of range in another; that is what it is for.
+    numpy.seterr(all="ignore")
+    sys.exit(serve(OnnxRuntime()))

@@ -1,0 +1,256 @@
+// Names of targets, where their parts lie on disk, and whether they can run.
+#include "kernels/registry.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/faults.h"
+#include "kernels/process/process_target.h"
+
+namespace kvcheck::kernels {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kCpuNaive = "cpu-naive";
+constexpr std::string_view kOnnxRuntime = "onnxruntime";
+constexpr std::string_view kExec = "exec:";
+
+/// The numbers of "1.31.1"; empty unless it is two to four of them with single dots between.
+/// Nothing else may follow the @ of a name: what it selects is a folder.
+std::vector<int> release_numbers(std::string_view release) {
+  std::vector<int> numbers;
+  std::string digits;
+  for (std::size_t i = 0; i <= release.size(); ++i) {
+    if (i < release.size() && release[i] >= '0' && release[i] <= '9' && digits.size() < 6) {
+      digits += release[i];
+    } else if (!digits.empty() && (i == release.size() || release[i] == '.')) {
+      numbers.push_back(std::stoi(digits));
+      digits.clear();
+    } else {
+      return {};
+    }
+  }
+  return numbers.size() >= 2 && numbers.size() <= 4 ? numbers : std::vector<int>{};
+}
+
+/// The release of "onnxruntime@1.31.1"; nullopt when the name is of another form.
+std::optional<std::string_view> release_of(std::string_view name) {
+  const auto at = kOnnxRuntime.size();
+  if (name.substr(0, at) != kOnnxRuntime || name.size() <= at || name[at] != '@') {
+    return std::nullopt;
+  }
+  return name.substr(at + 1);
+}
+
+std::string first_line(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+std::string pinned_release(const fs::path& environment) {
+  constexpr std::string_view kPin = "onnxruntime==";
+  std::ifstream stream(environment / "requirements.txt");
+  for (std::string line; std::getline(stream, line);) {
+    if (line.compare(0, kPin.size(), kPin) == 0) return line.substr(kPin.size());
+  }
+  return "";
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+/// Why the environment `name` cannot be used, and the remedy; empty when it can.
+std::string environment_problem(std::string_view name, const RegistryOptions& options) {
+  const std::string remedy = fmt::format("./kvcheck run --target {} sets it up", name);
+  if (options.environments.empty()) {
+    return fmt::format("KVCHECK_ENVIRONMENTS names no folder of Python environments; {}", remedy);
+  }
+  const fs::path folder = options.environments / name;
+  if (is_there(folder / "ready") && is_there(folder / "bin" / "python")) {
+    if (is_there(options.adapters / "onnxruntime_adapter.py")) return "";
+    return fmt::format(
+        "onnxruntime_adapter.py is not in the folder of the adapters; let KVCHECK_ADAPTERS name "
+        "the folder kernels/adapters");
+  }
+  const std::string failed = first_line(options.environments / fmt::format("{}.failed", name));
+  if (!failed.empty()) {
+    return fmt::format("its Python environment could not be made: {}; {}", failed, remedy);
+  }
+  return fmt::format("its Python environment is not there; {}", remedy);
+}
+
+/// onnxruntime and every release that has an environment or a failed attempt at one.
+std::vector<std::string> foreign_names(const RegistryOptions& options) {
+  std::vector<std::pair<std::vector<int>, std::string>> releases;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(options.environments, ignored), end; entry != end;
+       entry.increment(ignored)) {
+    std::string name = entry->path().filename().string();
+    constexpr std::string_view kFailed = ".failed";
+    if (name.ends_with(kFailed)) name.erase(name.size() - kFailed.size());
+    const auto release = release_of(name);
+    if (!release) continue;
+    auto numbers = release_numbers(*release);
+    if (!numbers.empty()) releases.emplace_back(std::move(numbers), std::move(name));
+  }
+  std::sort(releases.begin(), releases.end());
+  releases.erase(std::unique(releases.begin(), releases.end()), releases.end());
+  std::vector<std::string> names{std::string(kOnnxRuntime)};
+  for (auto& [numbers, name] : releases) names.push_back(std::move(name));
+  return names;
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours from one to the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  std::iota(rows[0].begin(), rows[0].end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    rows[i][0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return rows[a.size()][b.size()];
+}
+
+/// "; did you mean a or b?" with what is near to `name`, at most three; else empty.
+std::string suggestion(std::string_view name, const std::vector<std::string>& known) {
+  const std::size_t limit = std::max<std::size_t>(2, name.size() / 3);
+  std::vector<std::pair<std::size_t, std::string>> near;
+  // A name that someone typed is short; anything else is near to nothing.
+  if (name.size() > 100) return "";
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance <= limit) near.emplace_back(distance, candidate);
+  }
+  std::sort(near.begin(), near.end());
+  if (near.size() > 3) near.resize(3);
+  std::vector<std::string> names;
+  for (auto& [distance, candidate] : near) names.push_back(std::move(candidate));
+  return names.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(names, " or "));
+}
+
+Unavailable unknown_target(std::string_view name, const RegistryOptions& options) {
+  std::vector<std::string> known{std::string(kCpuNaive)};
+  for (std::string& foreign : foreign_names(options)) known.push_back(std::move(foreign));
+  return {true, fmt::format("no target is called '{}'{}; kvcheck list targets shows all", name,
+                            suggestion(name, known))};
+}
+
+using Made = std::variant<std::unique_ptr<Target>, Unavailable>;
+
+Made make_faulty(std::string_view fault) {
+  if (auto target = make_cpu_naive(fault)) return target;
+  std::vector<std::string> known;
+  for (const FaultInfo& info : cpu_naive_faults()) known.push_back(info.name);
+  return Unavailable{true, fmt::format("{} has no planted fault '{}'{}; kvcheck list faults shows "
+                                       "all",
+                                       kCpuNaive, fault, suggestion(fault, known))};
+}
+
+Made make_foreign(std::string_view name, const RegistryOptions& options) {
+  if (std::string problem = environment_problem(name, options); !problem.empty()) {
+    return Unavailable{false, fmt::format("{} cannot run here: {}", name, problem)};
+  }
+  ProcessOptions process;
+  process.label = name;
+  process.program = fs::absolute(options.environments / name / "bin" / "python").string();
+  // -B: the folder of the adapters may be read by several at once, or not be ours to write to.
+  process.arguments = {"-B", fs::absolute(options.adapters / "onnxruntime_adapter.py").string()};
+  process.time_limit = options.time_limit;
+  auto made = make_process_target(std::move(process));
+  if (auto* target = std::get_if<std::unique_ptr<Target>>(&made)) return std::move(*target);
+  return Unavailable{false,
+                     fmt::format("{} does not start: {}; remove its environment, and ./kvcheck run "
+                                 "--target {} sets it up afresh",
+                                 name, std::get<Failure>(made).detail, name)};
+}
+
+Made make_exec(std::string_view path, const RegistryOptions& options) {
+  const fs::path program(path);
+  std::error_code ignored;
+  if (path.empty() || !fs::is_regular_file(program, ignored)) {
+    return Unavailable{true, fmt::format("{}{}: there is no such file; write the path of a program "
+                                         "that speaks the kvcheck protocol",
+                                         kExec, path)};
+  }
+  if (::access(program.c_str(), X_OK) != 0) {
+    return Unavailable{false, fmt::format("{}{} may not be executed; chmod +x makes it so, and a "
+                                          "script names its interpreter in its first line",
+                                          kExec, path)};
+  }
+  ProcessOptions process;
+  process.label = program.filename().string();
+  process.program = fs::absolute(program).string();
+  process.time_limit = options.time_limit;
+  auto made = make_process_target(std::move(process));
+  if (auto* target = std::get_if<std::unique_ptr<Target>>(&made)) return std::move(*target);
+  return Unavailable{false, fmt::format("{}{} does not start: {}; kernels/adapters/README.md "
+                                        "describes the handshake",
+                                        kExec, path, std::get<Failure>(made).detail)};
+}
+
+}  // namespace
+
+RegistryOptions RegistryOptions::from_environment() {
+  RegistryOptions options;
+  if (const char* environments = std::getenv("KVCHECK_ENVIRONMENTS")) {
+    options.environments = environments;
+  }
+  const char* adapters = std::getenv("KVCHECK_ADAPTERS");
+  options.adapters = adapters != nullptr && *adapters != '\0' ? adapters : KVCHECK_DEFAULT_ADAPTERS;
+  return options;
+}
+
+std::vector<TargetInfo> list_targets(const RegistryOptions& options) {
+  std::vector<TargetInfo> targets;
+  targets.push_back({std::string(kCpuNaive), make_cpu_naive()->capabilities().version, true, ""});
+  for (const std::string& name : foreign_names(options)) {
+    TargetInfo info;
+    info.name = name;
+    info.reason = environment_problem(name, options);
+    info.available = info.reason.empty();
+    const auto release = release_of(name);
+    info.version = release ? std::string(*release) : pinned_release(options.environments / name);
+    targets.push_back(std::move(info));
+  }
+  return targets;
+}
+
+std::vector<FaultInfo> list_faults() { return cpu_naive_faults(); }
+
+std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view name,
+                                                               const RegistryOptions& options) {
+  if (name == kCpuNaive) return make_cpu_naive();
+  if (const auto plus = name.find('+'); name.substr(0, plus) == kCpuNaive) {
+    return make_faulty(name.substr(plus + 1));
+  }
+  if (name.substr(0, kExec.size()) == kExec) return make_exec(name.substr(kExec.size()), options);
+  if (name == kOnnxRuntime) return make_foreign(name, options);
+  if (const auto release = release_of(name)) {
+    if (!release_numbers(*release).empty()) return make_foreign(name, options);
+    return Unavailable{
+        true, fmt::format("'{}' names no release; write it like onnxruntime@1.32.0", name)};
+  }
+  return unknown_target(name, options);
+}
+
+}  // namespace kvcheck::kernels

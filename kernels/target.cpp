@@ -1,0 +1,91 @@
+// Element types and tensors of the target interface.
+#include "kernels/target.h"
+
+#include <array>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kvcheck::kernels {
+namespace {
+
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 31;
+
+constexpr std::array<std::pair<ElementType, std::string_view>, 5> kNames{{
+    {ElementType::f32, "f32"},
+    {ElementType::f16, "f16"},
+    {ElementType::bf16, "bf16"},
+    {ElementType::f64, "f64"},
+    {ElementType::boolean, "boolean"},
+}};
+
+}  // namespace
+
+std::size_t element_bytes(ElementType type) {
+  switch (type) {
+    case ElementType::f64:
+      return 8;
+    case ElementType::f32:
+      return 4;
+    case ElementType::f16:
+    case ElementType::bf16:
+      return 2;
+    case ElementType::boolean:
+      return 1;
+  }
+  throw std::invalid_argument(fmt::format(
+      "element type = {}: is none of f32, f16, bf16, f64, boolean", static_cast<int>(type)));
+}
+
+std::string_view to_string(ElementType type) {
+  for (const auto& [known, name] : kNames) {
+    if (known == type) return name;
+  }
+  return "unknown";
+}
+
+std::optional<ElementType> element_type_from(std::string_view name) {
+  for (const auto& [type, known] : kNames) {
+    if (known == name) return type;
+  }
+  return std::nullopt;
+}
+
+std::int64_t Tensor::elements() const {
+  bool empty = false;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0) {
+      throw std::length_error(
+          fmt::format("shape = [{}]: extents must not be negative", fmt::join(shape, ",")));
+    }
+    empty |= extent == 0;
+  }
+  if (empty) return 0;
+  std::int64_t product = 1;
+  for (const std::int64_t extent : shape) {
+    if (__builtin_mul_overflow(product, extent, &product)) {
+      throw std::length_error(fmt::format("shape = [{}]: has more than 2^63-1 elements; split it",
+                                          fmt::join(shape, ",")));
+    }
+  }
+  return product;
+}
+
+Tensor Tensor::zeros(ElementType type, std::vector<std::int64_t> shape) {
+  Tensor tensor{type, std::move(shape), {}};
+  const std::int64_t count = tensor.elements();
+  const auto size = static_cast<std::int64_t>(element_bytes(type));
+  if (count > kMaxBytes / size) {
+    throw std::length_error(
+        fmt::format("shape = [{}]: a tensor of {} must not exceed 2 GiB; "
+                    "lower an extent",
+                    fmt::join(tensor.shape, ","), to_string(type)));
+  }
+  tensor.bytes.resize(static_cast<std::size_t>(count * size));
+  return tensor;
+}
+
+}  // namespace kvcheck::kernels

@@ -1,0 +1,158 @@
+// Frames and heads as they travel.
+#include "kernels/process/protocol.h"
+
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace kvcheck::kernels {
+namespace {
+
+std::string error_of(const auto& call) {
+  try {
+    call();
+  } catch (const ProtocolError& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
+}
+
+TEST(FramePrefix, IsMagicAndTwoLittleEndianLengths) {
+  const auto bytes = encode_prefix({0x01020304 & 0xfffff, 0x11223344});
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_EQ(text, std::string("KVC1\x04\x03\x02\x00\x44\x33\x22\x11\0\0\0\0", 16));
+  const FramePrefix back = decode_prefix(bytes);
+  EXPECT_EQ(back.head_bytes, 0x20304U);
+  EXPECT_EQ(back.body_bytes, 0x11223344U);
+}
+
+TEST(FramePrefix, RejectsWhatIsNoFrame) {
+  auto bytes = encode_prefix({2, 0});
+  bytes[0] = std::byte{'k'};
+  expect_contains(error_of([&] { decode_prefix(bytes); }), "must start with KVC1");
+  expect_contains(error_of([&] { decode_prefix(bytes); }), "\"kVC1\\x02");
+}
+
+TEST(FramePrefix, RejectsLengthsOverTheLimits) {
+  EXPECT_EQ(decode_prefix(encode_prefix({kHeadLimit, kBodyLimit})).body_bytes, kBodyLimit);
+  expect_contains(error_of([] { decode_prefix(encode_prefix({kHeadLimit + 1, 0})); }), "1048577");
+  expect_contains(error_of([] {
+                    decode_prefix(encode_prefix({0, kBodyLimit + 1}));
+                  }),
+                  "2147483649");
+}
+
+TEST(RequestHead, WritesNumbersThatJsonLacksAsWords) {
+  SessionConfig config;
+  config.initial_poison = std::numeric_limits<double>::quiet_NaN();
+  const std::string head = open_head(3, 4, config);
+  expect_contains(head, "\"initial_poison\":\"nan\"");
+  expect_contains(head, "\"id\":3");
+  expect_contains(head, "\"session\":4");
+  config.initial_poison = -std::numeric_limits<double>::infinity();
+  expect_contains(open_head(3, 4, config), "\"initial_poison\":\"-inf\"");
+  config.initial_poison = 0x1p-149;
+  expect_contains(open_head(3, 4, config), "\"initial_poison\":1.40129846432481");
+}
+
+TEST(RequestHead, ListsTensorsInTheOrderOfTheBody) {
+  const Tensor key = Tensor::zeros(ElementType::f16, {1, 2});
+  const Tensor mask = Tensor::zeros(ElementType::boolean, {3});
+  const std::vector<NamedTensor> tensors{{"key", &key}, {"mask", &mask}};
+  StepRequest step;
+  step.tokens = {2, 0};
+  step.queries = {1, 0};
+  step.poison = PoisonRows{1e30, {3, 4}};
+  EXPECT_EQ(step_head(7, 1, step, true, tensors),
+            R"({"id":7,"kind":"step","poison":{"first_row":[3,4],"value":1e+30},"queries":[1,0],)"
+            R"("session":1,"tensors":[{"name":"key","shape":[1,2],"type":"f16"},)"
+            R"({"name":"mask","shape":[3],"type":"boolean"}],"tokens":[2,0],"want_rows":true})");
+}
+
+TEST(AnswerHead, ReadsTensorsAndTheirBytes) {
+  const AnswerHead answer = decode_answer(
+      R"({"id":5,"answer":"ok","tensors":[{"name":"output","type":"f64","shape":[2,3]},
+          {"name":"visible","type":"boolean","shape":[0,9]}]})",
+      5, 48);
+  ASSERT_EQ(answer.tensors.size(), 2U);
+  EXPECT_EQ(answer.tensors[0].name, "output");
+  EXPECT_EQ(answer.tensors[0].type, ElementType::f64);
+  EXPECT_EQ(answer.tensors[0].shape, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(answer.tensors[0].bytes, 48U);
+  EXPECT_EQ(answer.tensors[1].bytes, 0U);
+}
+
+TEST(AnswerHead, ReadsRefusalsAndErrors) {
+  const AnswerHead refused =
+      decode_answer(R"({"id":1,"answer":"refused","reason":"too wide"})", 1, 0);
+  EXPECT_EQ(refused.kind, AnswerHead::Kind::refused);
+  EXPECT_EQ(refused.text, "too wide");
+  const AnswerHead error = decode_answer(R"({"id":1,"answer":"error","detail":"lost"})", 1, 0);
+  EXPECT_EQ(error.kind, AnswerHead::Kind::error);
+  EXPECT_EQ(error.text, "lost");
+}
+
+TEST(AnswerHead, RejectsWhatTheProtocolDoesNotKnow) {
+  const auto error = [](const char* head, std::uint64_t body = 0) {
+    return error_of([&] { decode_answer(head, 1, body); });
+  };
+  expect_contains(error("[1]"), "not a JSON object");
+  expect_contains(error("{\"id\":1"), "not a JSON object");
+  expect_contains(error(R"({"answer":"ok"})"), "lacks the field id");
+  expect_contains(error(R"({"id":"1","answer":"ok"})"), "answer.id = \"1\": has the wrong type");
+  expect_contains(error(R"({"id":2,"answer":"ok"})"), "has the id 2, the request had 1");
+  expect_contains(error(R"({"id":1,"answer":"maybe"})"), "of the kind \"maybe\"");
+  expect_contains(error(R"({"id":1,"answer":"refused"})"), "lacks the field reason");
+  expect_contains(error(R"({"id":1,"answer":"refused","reason":""})", 4), "its body has 4");
+  expect_contains(error(R"({"id":1,"answer":"ok","tensors":3})"), "must be a list");
+}
+
+TEST(AnswerHead, RejectsTensorsThatCannotBe) {
+  const auto error = [](const std::string& tensor, std::uint64_t body) {
+    return error_of(
+        [&] { decode_answer(R"({"id":1,"answer":"ok","tensors":[)" + tensor + "]}", 1, body); });
+  };
+  expect_contains(error(R"({"name":"output","type":"f8","shape":[1]})", 1), "type \"f8\"");
+  expect_contains(error(R"({"name":"output","type":"f32","shape":[-1]})", 4), "shape [-1]");
+  expect_contains(error(R"({"name":"output","type":"f32","shape":[0.5]})", 2), "shape [0.5]");
+  expect_contains(error(R"({"name":"output","type":"f32","shape":[2147483648]})", 0),
+                  "[2147483648]");
+  expect_contains(error(R"({"name":"output","type":"f32","shape":[4611686018427387904,4]})", 0),
+                  "4611686018427387904");
+  expect_contains(error(R"({"name":"output","type":"f32","shape":[2]})", 4),
+                  "take 8 bytes but its body has 4");
+}
+
+TEST(HelloAnswer, LeavesOutTakesTheDefaults) {
+  const Capabilities claims =
+      decode_hello(R"({"protocol":1,"name":"n","version":"2","capabilities":{}})");
+  EXPECT_TRUE(claims.outputs);
+  EXPECT_FALSE(claims.visible);
+  EXPECT_EQ(claims.head_size_multiple, 1);
+  EXPECT_EQ(claims.arithmetic.exp_error, Arithmetic{}.exp_error);
+  EXPECT_TRUE(claims.features.empty());
+}
+
+TEST(HelloAnswer, NamesTheFieldThatIsWrong) {
+  const auto error = [](const std::string& claims) {
+    return error_of([&] {
+      decode_hello(R"({"protocol":1,"name":"n","version":"2","capabilities":)" + claims + "}");
+    });
+  };
+  expect_contains(error(R"([])"), "capabilities must be an object");
+  expect_contains(error(R"({"rows":1})"), "capabilities.rows = 1");
+  expect_contains(error(R"({"opsets":["23"]})"), "capabilities.opsets holds \"23\"");
+  expect_contains(error(R"({"head_size_multiple":0})"), "head_size_multiple = 0");
+  expect_contains(error(R"({"arithmetic":{"exp_error":"small"}})"),
+                  "capabilities.arithmetic.exp_error");
+  expect_contains(error(R"({"arithmetic_where":{"gqa f16":{"splits":0.5}}})"),
+                  "arithmetic_where[\"gqa f16\"].splits = 0.5");
+}
+
+}  // namespace
+}  // namespace kvcheck::kernels
