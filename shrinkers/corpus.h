@@ -22,7 +22,7 @@ struct CorpusEntry {
   std::string target;    ///< Target name; empty = any.
   std::string kind;      ///< Kind of finding; empty for a regression that passes.
   std::string summary;
-  std::string note;      ///< Why it is kept, for people.
+  std::string note;              ///< Why it is kept, for people.
   std::uint64_t seed = 0;        ///< Run seed of its first discovery.
   std::int64_t case_index = -1;  ///< Case in that run; -1 = written by hand.
 };

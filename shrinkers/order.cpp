@@ -1,0 +1,112 @@
+// The order of scenarios from simple to complicated.
+#include <bit>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "shrinkers/edits.h"
+#include "shrinkers/shrink.h"
+
+namespace kvcheck::shrinkers {
+namespace {
+
+using model::Append;
+using model::Past;
+using model::Rollback;
+using model::Scenario;
+using Rank = std::vector<std::uint64_t>;
+
+void add(Rank& rank, std::initializer_list<std::int64_t> parts) {
+  for (const std::int64_t part : parts) rank.push_back(static_cast<std::uint64_t>(part));
+}
+
+std::int64_t sum(const std::vector<std::int64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+void add_steps(Rank& rank, const Scenario& s) {
+  std::int64_t tokens = 0, queries = 0, appends = 0, rollbacks = 0, rolled_back = 0;
+  for (const model::Step& step : s.steps) {
+    if (const auto* append = std::get_if<Append>(&step)) {
+      ++appends;
+      tokens += sum(append->tokens);
+      queries += sum(append->queries);
+    } else if (const auto* past = std::get_if<Past>(&step)) {
+      tokens += sum(past->tokens);
+    } else {
+      ++rollbacks;
+      rolled_back += sum(std::get<Rollback>(step).tokens);
+    }
+  }
+  add(rank, {static_cast<std::int64_t>(s.steps.size()), rollbacks, tokens, queries, appends,
+             rolled_back});
+}
+
+void add_cache(Rank& rank, const Scenario& s) {
+  const std::int64_t window = s.cache.window_size.value_or(0);
+  add(rank,
+      {s.cache.layout == model::LayoutKind::block, s.cache.window_size.has_value(),
+       s.cache.capacity, s.cache.window_size.has_value() && window != s.cache.capacity, window});
+}
+
+void add_flags(Rank& rank, const Scenario& s) {
+  add(rank, {static_cast<std::int64_t>(s.mask.kind), s.mask.rank, s.mask.hidden_percent,
+             s.mask.empty_rows});
+  rank.push_back(s.mask.seed);
+  // For attention a case without the causal rule is the simpler one; gqa always has it.
+  add(rank, {s.nonpad_kv_seqlen, s.op == model::Operator::attention && s.causal,
+             s.scale.has_value(), !s.share_buffers});
+}
+
+void add_values(Rank& rank, const Scenario& s) {
+  add(rank, {fill_rank(s.fill.kind), s.fill.index});
+  rank.push_back(s.fill.seed);
+  add(rank, {static_cast<std::int64_t>(s.poison), static_cast<std::int64_t>(s.element_type),
+             s.opset, other_generations(s)});
+}
+
+/// What is left to tell two scenarios apart, so that the order is total.
+void add_rest(Rank& rank, const Scenario& s) {
+  for (const model::Step& step : s.steps) {
+    rank.push_back(step.index());
+    for (const std::int64_t n : tokens_of(step)) add(rank, {n});
+    if (const auto* append = std::get_if<Append>(&step)) {
+      for (const std::int64_t n : append->queries) add(rank, {n});
+      add(rank, {append->generation});
+    }
+  }
+  rank.push_back(std::bit_cast<std::uint64_t>(s.scale.value_or(0)));
+  add(rank, {s.causal, static_cast<std::int64_t>(s.op)});
+}
+
+Rank rank_of(const Scenario& s) {
+  Rank rank;
+  rank.reserve(64);
+  add(rank, {s.batch, s.kv_heads, s.query_heads, s.head_size, s.value_head_size});
+  add_steps(rank, s);
+  add_cache(rank, s);
+  add_flags(rank, s);
+  add_values(rank, s);
+  add_rest(rank, s);
+  return rank;
+}
+
+}  // namespace
+
+std::int64_t fill_rank(model::FillKind kind) {
+  switch (kind) {
+    case model::FillKind::position_code:
+      return 0;
+    case model::FillKind::position_block:
+      return 1;
+    case model::FillKind::needles:
+      return 2;
+    case model::FillKind::random:
+      return 3;
+  }
+  return 4;
+}
+
+bool smaller(const Scenario& a, const Scenario& b) { return rank_of(a) < rank_of(b); }
+
+}  // namespace kvcheck::shrinkers
