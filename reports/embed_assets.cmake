@@ -1,0 +1,15 @@
+# Writes OUTPUT: C++ strings with the text of each file of ASSETS, named after the file.
+# Run with cmake -P. Bytes rather than a literal, whose length compilers limit.
+set(text "// Made by embed_assets.cmake from the files named below.\n#include \"reports/page_assets.h\"\n\nnamespace kvcheck::reports {\n")
+foreach(asset IN LISTS ASSETS)
+  get_filename_component(name "${asset}" NAME)
+  string(MAKE_C_IDENTIFIER "${name}" identifier)
+  file(READ "${asset}" content HEX)
+  string(LENGTH "${content}" digits)
+  string(APPEND text "\n// ${name}\nstd::string_view ${identifier}() {\n  static constexpr unsigned char kBytes[] = {")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${content}")
+  math(EXPR length "${digits} / 2")
+  string(APPEND text "${bytes}0};\n  return {reinterpret_cast<const char*>(kBytes), ${length}};\n}\n")
+endforeach()
+string(APPEND text "\n}  // namespace kvcheck::reports\n")
+file(WRITE "${OUTPUT}" "${text}")
