@@ -98,7 +98,7 @@ Judgement compare(Case& c, std::size_t rollback, const NeverAppended& fresh) {
   return {};
 }
 
-Judgement judge(Case& c) {
+Judgement judge_case(Case& c) {
   const Execution& execution = c.execution();
   if (!execution.complete) return Judgement::skipped(broke_off(c.scenario(), execution));
   std::string reason;
@@ -127,6 +127,16 @@ Judgement judge(Case& c) {
       reason = judgement.text;
   }
   return compared ? Judgement{} : Judgement::skipped(reason);
+}
+
+/// Needles point at rolled-back tokens too, so a query depends on what was dropped; random data
+/// does not.
+Judgement judge(Case& c) {
+  if (c.scenario().fill.kind != model::FillKind::needles) return judge_case(c);
+  Scenario plain = c.scenario();
+  plain.fill.kind = model::FillKind::random;
+  Case other(c.target(), plain);
+  return judge_case(other);
 }
 
 std::string inapplicable(const Scenario& scenario, const kernels::Capabilities& target) {

@@ -1,0 +1,43 @@
+// The command `expect`: the exact model's answer to one scenario file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <iosfwd>
+
+namespace kvcheck::properties {
+
+struct ExpectOptions {
+  std::filesystem::path file;  ///< A scenario as JSON.
+  std::int64_t step = -1;      ///< Only this step, from 0; -1 = all.
+  bool inputs = false;         ///< Also what a target is given.
+  bool json = false;
+};
+
+/// Prints what a target must hold and answer after every step of the scenario in `file`.
+///
+/// JSON: {scenario, hash, steps [{step, does, defined, why (if not),
+///   T [batch],
+///   resident [{batch, first_position, rows}]: row i holds position first_position + i,
+///   visible [{batch, head (only under a mask of rank 3 or 4), query_position, keys [positions]}],
+///   outputs [batch][query][head][lane], decimal strings of up to 30 significant digits,
+///   bound, the same shape, numbers: the allowed error of plain arithmetic in f32 (f64 for f64)
+///          with the output stored in the scenario's element type}]}.
+/// From an inexact rollback on a step says defined = false and why; its lists are empty.
+/// Entries with fewer queries have shorter lists. Steps that ask nothing have empty outputs.
+///
+/// With `inputs` each step that is defined also has
+///   q [batch][query][query head][lane]    queries of the step,
+///   k, v [batch][token][KV head][lane]    tokens that the step adds; of a past the resident ones,
+///   seqlens_k [batch], total_sequence_length   gqa: T - 1, and the largest T,
+///   nonpad_kv_seqlen [batch]              attention with nonpad_kv_seqlen: T,
+///   mask                                  [query][key], [head][query][key] or
+///          [batch][head][query][key] by its rank; key = 0 .. T-1, or 0 .. capacity-1 with
+///          nonpad_kv_seqlen; true keeps a key of a boolean mask, an additive mask holds numbers
+///          and "-inf".
+/// Numbers are those that the element type stores, written so that they read back bit-exactly.
+///
+/// Returns 0, or 254 with one message on `err`.
+int expect_command(const ExpectOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace kvcheck::properties

@@ -1,0 +1,40 @@
+// The walk.
+#include "tests/properties/first_failure.h"
+
+#include <rapidcheck/Random.h>
+#include <rapidcheck/Shrinkable.h>
+
+#include "properties/convert.h"
+#include "properties/generator.h"
+#include "properties/search.h"
+
+namespace kvcheck::properties {
+
+std::optional<FirstFailure> first_failure(kernels::Target& target, const Property& property,
+                                          std::uint64_t seed, std::int64_t draws) {
+  std::int64_t judged = 0;
+  const auto judge = [&](const model::Scenario& scenario) -> std::optional<FirstFailure> {
+    if (!property.inapplicable(scenario, target.capabilities()).empty()) return std::nullopt;
+    ++judged;
+    const Judgement judgement = judge_fresh(target, scenario, property);
+    if (judgement.verdict != Verdict::failed) return std::nullopt;
+    return FirstFailure{scenario, judgement, judged};
+  };
+  for (const auto& scenario : lattice(target.capabilities())) {
+    if (auto failure = judge(scenario)) return failure;
+  }
+  const auto generator = scenario_generator(target.capabilities());
+  for (std::int64_t i = 0; i < draws; ++i) {
+    const auto scenario = generator(rc::Random(seed * 1000003 + static_cast<std::uint64_t>(i)),
+                                    static_cast<int>(i % 101))
+                              .value();
+    if (!model::validate(scenario).empty() ||
+        !unsupported_reason(target.capabilities(), scenario).empty()) {
+      continue;
+    }
+    if (auto failure = judge(scenario)) return failure;
+  }
+  return std::nullopt;
+}
+
+}  // namespace kvcheck::properties

@@ -1,0 +1,23 @@
+// Finding the first scenario on which a property fails, for tests of the suite's power.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "kernels/target.h"
+#include "properties/catalog.h"
+
+namespace kvcheck::properties {
+
+struct FirstFailure {
+  model::Scenario scenario;
+  Judgement judgement;
+  std::int64_t scenarios = 0;  ///< Judged up to it, itself included.
+};
+
+/// Walks the lattice, then `draws` random scenarios of `seed`; empty when the property held on all.
+std::optional<FirstFailure> first_failure(kernels::Target& target, const Property& property,
+                                          std::uint64_t seed, std::int64_t draws);
+
+}  // namespace kvcheck::properties

@@ -1,0 +1,89 @@
+// Attended sets read back from outputs alone.
+#include "properties/read_back.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/cpu_naive.h"
+#include "model/scenario_json.h"
+#include "properties/position_text.h"
+
+namespace kvcheck::properties {
+namespace {
+
+/// Thread 34226: a past of 2, one query, two new keys.
+model::Scenario causal_past() {
+  return model::parse_scenario(R"({"schema":1,"operator":"attention","opset":23,"head_size":4,
+      "steps":[{"past":2},{"append":2,"queries":1}]})");
+}
+
+std::vector<model::Position> positions(std::initializer_list<std::int64_t> values) {
+  std::vector<model::Position> result;
+  for (const auto v : values) result.push_back({v});
+  return result;
+}
+
+TEST(ReadBack, ShowsTheContractOnAHealthyKernel) {
+  const auto target = kernels::make_cpu_naive();
+  const auto read_back = measure_visibility(*target, causal_past());
+  ASSERT_EQ(read_back.queries.size(), 1u);
+  EXPECT_TRUE(read_back.queries[0].agrees());
+  EXPECT_EQ(read_back.queries[0].observed, positions({0, 1, 2}));
+  for (const double weight : read_back.queries[0].weights) EXPECT_FLOAT_EQ(weight, 1.0f / 3);
+}
+
+TEST(ReadBack, NamesTheKeyThatLeaks) {
+  const auto target = kernels::make_cpu_naive("causal_skipped_single_query");
+  const auto read_back = measure_visibility(*target, causal_past());
+  ASSERT_EQ(read_back.queries.size(), 1u);
+  EXPECT_FALSE(read_back.queries[0].agrees());
+  EXPECT_EQ(difference(read_back.queries[0].observed, read_back.queries[0].expected),
+            positions({3}));
+}
+
+TEST(ReadBack, ReadsMoreTokensThanLanes) {
+  const auto target = kernels::make_cpu_naive("window_one_wide");
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "query_heads":4,"kv_heads":2,"cache":{"layout":"block","capacity":40,"window_size":33},
+      "steps":[{"append":37},{"append":1}]})");
+  const auto read_back = measure_visibility(*target, scenario);
+  const auto& last = read_back.queries.back();
+  EXPECT_EQ(last.expected.size(), 33u);
+  EXPECT_EQ(difference(last.observed, last.expected), positions({4}));
+  EXPECT_TRUE(difference(last.expected, last.observed).empty());
+}
+
+TEST(ReadBack, WorksWithOneLane) {
+  const auto target = kernels::make_cpu_naive("causal_skipped_single_query");
+  auto scenario = causal_past();
+  scenario.head_size = scenario.value_head_size = 1;
+  const auto read_back = measure_visibility(*target, scenario);
+  EXPECT_EQ(read_back.queries.at(0).observed, positions({0, 1, 2, 3}));
+}
+
+TEST(DigitCheck, AgreesOnAHealthyKernelAndNamesTheQueryOnABrokenOne) {
+  const auto healthy = kernels::make_cpu_naive();
+  const auto good = check_digits(*healthy, causal_past());
+  EXPECT_FALSE(good.mismatch.has_value());
+  EXPECT_FALSE(good.blind);
+  EXPECT_EQ(good.queries, 1);
+  const auto broken = kernels::make_cpu_naive("causal_skipped_single_query");
+  const auto bad = check_digits(*broken, causal_past());
+  ASSERT_TRUE(bad.mismatch.has_value());
+  EXPECT_EQ(bad.mismatch->step, 1u);
+}
+
+TEST(DigitCheck, IsBlindWhereAKeyHidesInTheRounding) {
+  const auto target = kernels::make_cpu_naive();
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "element_type":"bf16","steps":[{"past":4999},{"append":1}]})");
+  EXPECT_TRUE(check_digits(*target, scenario).blind);
+}
+
+TEST(PositionsText, WritesRuns) {
+  EXPECT_EQ(positions_text({}), "nothing");
+  EXPECT_EQ(positions_text(positions({3})), "[3]");
+  EXPECT_EQ(positions_text(positions({0, 1, 2, 5, 7, 8})), "[0..2, 5, 7..8]");
+}
+
+}  // namespace
+}  // namespace kvcheck::properties
