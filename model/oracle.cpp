@@ -10,6 +10,7 @@
 #include <boost/multiprecision/cpp_bin_float.hpp>
 
 #include "model/attention_row.h"
+#include "model/cheap_row.h"
 #include "model/mask.h"
 #include "model/token_store.h"
 #include "model/visibility.h"
@@ -32,92 +33,6 @@ struct RowAddress {
   std::int64_t query = 0;
   friend bool operator==(const RowAddress&, const RowAddress&) = default;
 };
-
-/// Sums of all lanes side by side, since rows are read lane by lane.
-struct Lanes {
-  std::vector<double> output, magnitude, values, widest, spread;
-
-  void reset(std::size_t lanes) {
-    for (auto* sums : {&output, &magnitude, &values, &widest, &spread}) sums->assign(lanes, 0.0);
-  }
-
-  LaneSums at(std::size_t lane) const {
-    return {spread[lane], magnitude[lane], values[lane], widest[lane]};
-  }
-};
-
-/// The cheap tier's products, and what the bound needs to know of each key. Four sums side by
-/// side in place of one long chain of additions.
-void measure(const AttentionRowInput& in, AttentionRow<double>& row, std::vector<KeyTerm>& terms) {
-  constexpr std::size_t kWays = 4;
-  const std::size_t lanes = in.query.size();
-  const double scale = logit_scale<double>(in);
-  row.products.resize(in.keys.size());
-  terms.resize(in.keys.size());
-  for (std::size_t j = 0; j < in.keys.size(); ++j) {
-    double dot[kWays] = {};
-    double magnitude[kWays] = {};
-    const double* key = in.keys[j];
-    std::size_t c = 0;
-    for (; c + kWays <= lanes; c += kWays) {
-      for (std::size_t way = 0; way < kWays; ++way) {
-        const double product = in.query[c + way] * key[c + way];
-        dot[way] += product;
-        magnitude[way] += std::abs(product);
-      }
-    }
-    for (; c < lanes; ++c) {
-      dot[0] += in.query[c] * key[c];
-      magnitude[0] += std::abs(in.query[c] * key[c]);
-    }
-    row.products[j] = scale * ((dot[0] + dot[1]) + (dot[2] + dot[3]));
-    terms[j].product = row.products[j];
-    terms[j].magnitude =
-        std::abs(scale) * ((magnitude[0] + magnitude[1]) + (magnitude[2] + magnitude[3]));
-    terms[j].bias = in.biases[j];
-  }
-  weigh(in, row);
-  for (std::size_t j = 0; j < terms.size(); ++j) terms[j].weight = row.weights[j];
-}
-
-/// Adds up a measured row.
-void sum_lanes(const AttentionRowInput& in, const AttentionRow<double>& row, const RowBound& bound,
-               Lanes& lanes) {
-  const std::size_t count = lanes.output.size();
-  double* output = lanes.output.data();
-  double* magnitude = lanes.magnitude.data();
-  double* values = lanes.values.data();
-  double* spread = lanes.spread.data();
-  for (std::size_t j = 0; j < in.values.size(); ++j) {
-    const double* value = in.values[j];
-    const double weight = row.weights[j];
-    for (std::size_t c = 0; c < count; ++c) output[c] += weight * value[c];
-  }
-  for (std::size_t j = 0; j < in.values.size(); ++j) {
-    const double* value = in.values[j];
-    const double weight = row.weights[j];
-    const double stretch = weight * bound.growth()[j];
-    for (std::size_t c = 0; c < count; ++c) {
-      const double size = std::abs(value[c]);
-      magnitude[c] += weight * size;
-      values[c] += size;
-      spread[c] += stretch * std::abs(value[c] - output[c]);
-    }
-  }
-  if (!bound.needs_widest()) return;
-  for (const double* value : in.values) {
-    for (std::size_t c = 0; c < count; ++c) {
-      lanes.widest[c] = std::max(lanes.widest[c], std::abs(value[c] - output[c]));
-    }
-  }
-}
-
-/// Largest ratio of two growths of the same row.
-double largest_share(std::span<const double> part, std::span<const double> whole) {
-  double share = 0;
-  for (std::size_t j = 0; j < part.size(); ++j) share = std::max(share, part[j] / whole[j]);
-  return share;
-}
 
 /// distance / limit, on the side of 1 where the comparison is even if the quotient rounds to 1.
 template <class Real>
@@ -243,31 +158,20 @@ void Oracle::compute(std::size_t step, Expected& expected) {
   expected.uncertainty.assign(size, 0.0);
   expected.bound.assign(size, {});
 
-  RowBound bound(profile_);
-  RowBound own_bound(double_profile());
-  AttentionRow<double> row;
-  std::vector<KeyTerm> terms;
-  Lanes lanes;
-  const auto lane_count = static_cast<std::size_t>(scenario_.value_head_size);
+  CheapRow row(profile_);
+  const auto lanes = static_cast<std::size_t>(scenario_.value_head_size);
   for (std::int64_t entry = 0; entry < scenario_.batch; ++entry) {
     const std::int64_t queries = entries[static_cast<std::size_t>(entry)].queries;
     for (std::int64_t query = 0; query < queries; ++query) {
       for (std::int64_t head = 0; head < scenario_.query_heads; ++head) {
         const AttentionRowInput& input = rows_->input({step, entry, head, query});
         if (input.keys.empty()) continue;
-        measure(input, row, terms);
-        bound.set_row(scenario_.head_size, terms, row.exp_sum);
-        own_bound.set_row(scenario_.head_size, terms, row.exp_sum);
-        lanes.reset(lane_count);
-        sum_lanes(input, row, bound, lanes);
-        const double own_share = largest_share(own_bound.growth(), bound.growth());
         const std::size_t first = element(expected, entry, query, head, 0);
-        for (std::size_t c = 0; c < lane_count; ++c) {
-          LaneSums sums = lanes.at(c);
-          expected.output[first + c] = lanes.output[c];
-          expected.bound[first + c] = bound.terms(sums, lanes.output[c]);
-          sums.spread *= own_share;
-          expected.uncertainty[first + c] = own_bound.terms(sums, lanes.output[c]).total();
+        row.evaluate(input, lanes);
+        for (std::size_t c = 0; c < lanes; ++c) {
+          expected.output[first + c] = row.output(c);
+          expected.bound[first + c] = row.bound(c);
+          expected.uncertainty[first + c] = row.uncertainty(c);
         }
       }
     }

@@ -16,8 +16,8 @@ struct Place {
   std::size_t step;
   std::int64_t entry, query;
 };
-using QueryKey =
-    std::tuple<std::int64_t, std::int64_t, std::int64_t>;  // entry, position, generation
+/// entry, position, generation, length seen (-1 where every token asks its own query)
+using QueryKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
 std::map<QueryKey, Place> queries_of(const OtherRun& run) {
   std::map<QueryKey, Place> places;
@@ -28,7 +28,8 @@ std::map<QueryKey, Place> queries_of(const OtherRun& run) {
     for (std::int64_t b = 0; b < run.scenario.batch; ++b) {
       const auto& state = run.timeline.steps()[i].entries[static_cast<std::size_t>(b)];
       for (std::int64_t q = 0; q < state.queries; ++q) {
-        places[{b + run.first_entry, state.origin.value + q, append->generation}] = {i, b, q};
+        const std::int64_t seen = append->queries == append->tokens ? -1 : state.length;
+        places[{b + run.first_entry, state.origin.value + q, append->generation, seen}] = {i, b, q};
       }
     }
   }
@@ -81,12 +82,13 @@ std::optional<Difference> compare_query(Case& main, const Place& mine, const Oth
 
 }  // namespace
 
-std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, bool bitwise) {
+std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, bool bitwise,
+                                          std::size_t first_step) {
   const auto theirs = queries_of(other);
   const OtherRun self{main.scenario(), main.timeline(), main.execution()};
   for (const auto& [key, place] : queries_of(self)) {
     const auto it = theirs.find(key);
-    if (it == theirs.end()) continue;
+    if (it == theirs.end() || place.step < first_step) continue;
     if (auto difference = compare_query(main, place, other, it->second, bitwise)) return difference;
   }
   return std::nullopt;

@@ -28,9 +28,12 @@ struct Difference {
   double ratio = 0;  ///< Difference over the allowed one; infinite where bits are promised.
 };
 
-/// Compares the outputs of every query that both runs answered; a query is named by its entry,
-/// position and generation. Bits where `bitwise`, else |a - b| <= 2 * bound.
-std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, bool bitwise);
+/// Compares the outputs of every query that both runs answered, from step `first_step` of the main
+/// run on. A query is named by its entry, position and generation, and where a step asks other
+/// queries than its tokens by the length it sees as well. Bits where `bitwise`, else
+/// |a - b| <= 2 * bound.
+std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, bool bitwise,
+                                          std::size_t first_step = 0);
 
 /// Compares the resident rows after step `step` of the main run with those after `other_step`.
 /// Entries that the other run does not have are passed over.

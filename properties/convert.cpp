@@ -123,7 +123,8 @@ kernels::SessionConfig session_config(const Scenario& scenario, const model::Tim
 }
 
 model::ArithmeticProfile arithmetic_profile(const Capabilities& target, const Scenario& scenario) {
-  const kernels::Arithmetic& declared = target.arithmetic;
+  const kernels::Arithmetic& declared =
+      target.arithmetic_of(to_string(scenario.op), to_string(scenario.element_type));
   const double width = scenario.element_type == model::ElementType::f64 ? 0x1p-29 : 1.0;
   model::ArithmeticProfile profile;
   profile.accumulator_roundoff = declared.accumulator_roundoff * width;
@@ -137,6 +138,10 @@ model::ArithmeticProfile arithmetic_profile(const Capabilities& target, const Sc
   profile.splits = declared.splits;
   profile.output_type = scenario.element_type;
   return profile;
+}
+
+bool bears_nan(const Capabilities& target, const Scenario& scenario) {
+  return target.has("nan_safe") || (scenario.op == Operator::gqa && target.has("nan_safe_gqa"));
 }
 
 std::string unsupported_reason(const Capabilities& target, const Scenario& scenario) {

@@ -21,6 +21,9 @@ kernels::SessionConfig session_config(const model::Scenario& scenario,
 model::ArithmeticProfile arithmetic_profile(const kernels::Capabilities& target,
                                             const model::Scenario& scenario);
 
+/// Whether the target promises that NaN in unspecified rows has no influence here.
+bool bears_nan(const kernels::Capabilities& target, const model::Scenario& scenario);
+
 /// Why `target` does not claim to take the scenario; empty = it does.
 std::string unsupported_reason(const kernels::Capabilities& target,
                                const model::Scenario& scenario);

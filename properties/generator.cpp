@@ -8,6 +8,7 @@
 #include <rapidcheck/shrinkable/Create.h>
 
 #include "model/layout.h"
+#include "properties/convert.h"
 #include "properties/draw.h"
 
 namespace kvcheck::properties {
@@ -109,7 +110,7 @@ class Drawing {
     s_.poison = poison < 45   ? model::Poison::finite
                 : poison < 80 ? model::Poison::huge
                               : model::Poison::zero;
-    if (target_.has("nan_safe") && draw_.percent(30)) s_.poison = model::Poison::nan;
+    if (bears_nan(target_, s_) && draw_.percent(30)) s_.poison = model::Poison::nan;
   }
 
   void draw_mask() {

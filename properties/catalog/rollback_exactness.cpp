@@ -92,7 +92,7 @@ Judgement compare(Case& c, std::size_t rollback, const NeverAppended& fresh) {
     if (!c.timeline().steps()[here].defined) break;
     if (auto difference = compare_rows(c, other, here, there)) return fail(*difference);
   }
-  if (auto difference = compare_outputs(c, other, c.capabilities().has("split_bits"))) {
+  if (auto difference = compare_outputs(c, other, c.capabilities().has("split_bits"), rollback)) {
     return fail(*difference);
   }
   return {};

@@ -3,13 +3,14 @@
 
 #include "properties/catalog.h"
 #include "properties/compare_runs.h"
+#include "properties/convert.h"
 
 namespace kvcheck::properties {
 namespace {
 
 /// A poison unlike the scenario's own; NaN only for targets that promise to bear it.
 model::Poison other_poison(const Case& c) {
-  if (c.capabilities().has("nan_safe") && c.scenario().poison != model::Poison::nan) {
+  if (bears_nan(c.capabilities(), c.scenario()) && c.scenario().poison != model::Poison::nan) {
     return model::Poison::nan;
   }
   return c.scenario().poison == model::Poison::huge ? model::Poison::finite : model::Poison::huge;

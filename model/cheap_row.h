@@ -1,0 +1,40 @@
+// The oracle's cheap tier: one row in double, with the sums that the error bounds need.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "model/attention_row.h"
+#include "model/error_bound.h"
+
+namespace kvcheck::model {
+
+class CheapRow {
+ public:
+  /// `profile` is the arithmetic of the target.
+  explicit CheapRow(const ArithmeticProfile& profile);
+
+  /// Takes a row in; its `lanes` outputs are then at hand.
+  /// \pre input.keys is not empty
+  void evaluate(const AttentionRowInput& input, std::size_t lanes);
+
+  double output(std::size_t lane) const { return output_[lane]; }
+  /// Allowed error of the target.
+  BoundTerms bound(std::size_t lane) const;
+  /// Error bound of output() itself.
+  double uncertainty(std::size_t lane) const;
+
+ private:
+  void multiply(const AttentionRowInput& input);
+  void sum(const AttentionRowInput& input);
+  LaneSums sums(std::size_t lane) const;
+
+  RowBound bound_;
+  RowBound own_bound_;
+  double own_share_ = 0;  // Most that a weight's own error is of the target's.
+  AttentionRow<double> row_;
+  std::vector<KeyTerm> terms_;
+  std::vector<double> output_, magnitude_, values_, widest_, spread_;  // [lane]
+};
+
+}  // namespace kvcheck::model
