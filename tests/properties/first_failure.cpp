@@ -12,13 +12,22 @@ namespace kvcheck::properties {
 
 std::optional<FirstFailure> first_failure(kernels::Target& target, const Property& property,
                                           std::uint64_t seed, std::int64_t draws) {
+  return first_failure(target, std::vector<const Property*>{&property}, seed, draws);
+}
+
+std::optional<FirstFailure> first_failure(kernels::Target& target,
+                                          const std::vector<const Property*>& properties,
+                                          std::uint64_t seed, std::int64_t draws) {
   std::int64_t judged = 0;
   const auto judge = [&](const model::Scenario& scenario) -> std::optional<FirstFailure> {
-    if (!property.inapplicable(scenario, target.capabilities()).empty()) return std::nullopt;
+    Case c(target, scenario);
     ++judged;
-    const Judgement judgement = judge_fresh(target, scenario, property);
-    if (judgement.verdict != Verdict::failed) return std::nullopt;
-    return FirstFailure{scenario, judgement, judged};
+    for (const Property* property : properties) {
+      if (!property->inapplicable(scenario, target.capabilities()).empty()) continue;
+      const Judgement judgement = property->judge(c);
+      if (judgement.verdict == Verdict::failed) return FirstFailure{scenario, judgement, judged};
+    }
+    return std::nullopt;
   };
   for (const auto& scenario : lattice(target.capabilities())) {
     if (auto failure = judge(scenario)) return failure;

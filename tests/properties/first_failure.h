@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <vector>
 
 #include "kernels/target.h"
 #include "properties/catalog.h"
@@ -16,7 +16,11 @@ struct FirstFailure {
   std::int64_t scenarios = 0;  ///< Judged up to it, itself included.
 };
 
-/// Walks the lattice, then `draws` random scenarios of `seed`; empty when the property held on all.
+/// Walks the lattice, then `draws` random scenarios of `seed`; empty when the properties held on
+/// all of them.
+std::optional<FirstFailure> first_failure(kernels::Target& target,
+                                          const std::vector<const Property*>& properties,
+                                          std::uint64_t seed, std::int64_t draws);
 std::optional<FirstFailure> first_failure(kernels::Target& target, const Property& property,
                                           std::uint64_t seed, std::int64_t draws);
 

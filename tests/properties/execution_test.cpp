@@ -1,0 +1,98 @@
+// What is asked of a target, and where an execution ends.
+#include "properties/execution.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/cpu_naive.h"
+#include "model/scenario_json.h"
+#include "properties/requests.h"
+
+namespace kvcheck::properties {
+namespace {
+
+constexpr const char* kWindowed = R"("operator":"gqa","head_size":8,
+    "cache":{"layout":"block","capacity":6,"window_size":4})";
+
+model::Scenario windowed(const std::string& steps, const std::string& more = "") {
+  return model::parse_scenario("{\"schema\":1," + std::string(kWindowed) + more +
+                               ",\"steps\":" + steps + "}");
+}
+
+Execution run(const model::Scenario& scenario, std::string_view fault = "") {
+  const auto target = fault.empty() ? kernels::make_cpu_naive() : kernels::make_cpu_naive(fault);
+  const model::Timeline timeline(scenario);
+  return execute(*target, scenario, timeline, model::Fill(scenario, timeline));
+}
+
+TEST(Execute, AnswersEveryStepWithRows) {
+  const auto execution =
+      run(windowed(R"([{"append":5},{"append":3},{"rollback":1},{"append":1}])"));
+  EXPECT_TRUE(execution.complete);
+  ASSERT_EQ(execution.steps.size(), 4u);
+  for (const auto& step : execution.steps) {
+    EXPECT_EQ(step.status, StepAnswer::Status::ok);
+    EXPECT_TRUE(step.result.rows.has_value());
+  }
+  EXPECT_FALSE(execution.first_problem().has_value());
+}
+
+TEST(Execute, StopsAtAnInexactRollbackThatIsRefused) {
+  const auto execution = run(windowed(R"([{"append":12},{"rollback":3},{"append":1}])"));
+  EXPECT_TRUE(execution.complete);
+  EXPECT_TRUE(execution.refusal_kept_state);
+  EXPECT_EQ(execution.steps[1].status, StepAnswer::Status::refused);
+  EXPECT_EQ(execution.steps[2].status, StepAnswer::Status::not_run);
+}
+
+TEST(Execute, SeesThatAnInexactRollbackWasTaken) {
+  const auto execution =
+      run(windowed(R"([{"append":12},{"rollback":3},{"append":1}])"), "rollback_always_accepted");
+  EXPECT_EQ(execution.steps[1].status, StepAnswer::Status::ok);
+}
+
+TEST(StepRequest, PoisonsTheRowsBeyondTheResidentOnes) {
+  const auto scenario = windowed(R"([{"append":5},{"append":2},{"append":1}])");
+  const model::Timeline timeline(scenario);
+  const model::Fill fill(scenario, timeline);
+  EXPECT_EQ(step_request(scenario, timeline, fill, 0).poison->first_row.at(0), 0);
+  EXPECT_EQ(step_request(scenario, timeline, fill, 1).poison->first_row.at(0), 5);
+  EXPECT_EQ(step_request(scenario, timeline, fill, 2).poison->first_row.at(0), 4);
+}
+
+TEST(StepRequest, PadsRaggedStepsWithThePoison) {
+  const auto scenario = windowed(R"([{"append":[3,1]}])", R"(,"batch":2,"poison":"nan")");
+  const model::Timeline timeline(scenario);
+  const model::Fill fill(scenario, timeline);
+  const auto request = step_request(scenario, timeline, fill, 0);
+  EXPECT_EQ(request.key.shape, (std::vector<std::int64_t>{2, 3, 1, 8}));
+  EXPECT_FALSE(std::isnan(element(request.key, (1 * 3 + 0) * 8)));
+  EXPECT_TRUE(std::isnan(element(request.key, (1 * 3 + 1) * 8)));
+  EXPECT_TRUE(std::isnan(element(request.query, (1 * 3 + 2) * 8)));
+}
+
+TEST(LoadRequest, PutsResidentPositionsInRowZeroOnwards) {
+  const auto scenario = windowed(R"([{"past":7},{"append":1}])");
+  const model::Timeline timeline(scenario);
+  const model::Fill fill(scenario, timeline);
+  const auto load = load_request(scenario, timeline, fill, 0);
+  ASSERT_EQ(load.rows.key.shape, (std::vector<std::int64_t>{1, 1, 6, 8}));
+  for (std::int64_t row = 0; row < 4; ++row) {  // L(7) = 4: positions 3 to 6.
+    EXPECT_EQ(element(load.rows.key, row * 8), fill.key(0, 0, {{3 + row}, 0}, 0));
+  }
+  EXPECT_EQ(element(load.rows.key, 4 * 8), fill.poison(scenario.poison));
+}
+
+TEST(StepRequest, GivesAMaskOfTheRankThatIsAskedFor) {
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"attention","opset":23,
+      "query_heads":2,"mask":{"kind":"boolean","rank":3,"hidden_percent":50,"seed":3},
+      "steps":[{"past":2},{"append":2,"queries":1}]})");
+  const model::Timeline timeline(scenario);
+  const auto request = step_request(scenario, timeline, model::Fill(scenario, timeline), 1);
+  ASSERT_TRUE(request.mask.has_value());
+  EXPECT_EQ(request.mask->shape, (std::vector<std::int64_t>{2, 1, 4}));
+}
+
+}  // namespace
+}  // namespace kvcheck::properties
