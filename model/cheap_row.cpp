@@ -1,4 +1,4 @@
-// Passes over one row, written so that the loops over lanes run side by side.
+// Passes over one row; the loops over lanes run innermost, side by side.
 #include "model/cheap_row.h"
 
 #include <algorithm>

@@ -263,22 +263,25 @@ Scenario scenario_from_json(const Json& json) {
   return s;
 }
 
+void require_valid(const Scenario& scenario) {
+  constexpr std::size_t kMost = 8;
+  const auto refusals = validate(scenario);
+  if (refusals.empty()) return;
+  std::string message = "scenario: ";
+  for (std::size_t i = 0; i < std::min(refusals.size(), kMost); ++i) {
+    message += (i ? "; " : "") + refusals[i].message();
+  }
+  if (refusals.size() > kMost) message += fmt::format("; and {} more", refusals.size() - kMost);
+  throw ScenarioError(message);
+}
+
 Scenario parse_scenario(std::string_view text) {
   if (text.size() > kMaxText) {
     fail("text", fmt::format("{} bytes", text.size()),
          fmt::format("must be at most {} bytes", kMaxText));
   }
   Scenario scenario = scenario_from_json(parse_json(text));
-  const auto refusals = validate(scenario);
-  if (!refusals.empty()) {
-    constexpr std::size_t kMost = 8;
-    std::string message = "scenario: ";
-    for (std::size_t i = 0; i < std::min(refusals.size(), kMost); ++i) {
-      message += (i ? "; " : "") + refusals[i].message();
-    }
-    if (refusals.size() > kMost) message += fmt::format("; and {} more", refusals.size() - kMost);
-    throw ScenarioError(message);
-  }
+  require_valid(scenario);
   return scenario;
 }
 

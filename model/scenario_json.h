@@ -26,8 +26,11 @@ nlohmann::ordered_json to_json(const Scenario& scenario);
 /// \throws ScenarioError. The result is not yet validated.
 Scenario scenario_from_json(const nlohmann::ordered_json& json);
 
+/// \throws ScenarioError when validate() refuses; up to eight refusals are in the message
+void require_valid(const Scenario& scenario);
+
 /// Parses and checks `text`, at most 4 MiB.
-/// \throws ScenarioError also when validate() refuses; all refusals are in the message.
+/// \throws ScenarioError also when validate() refuses; with the refusals in the message.
 Scenario parse_scenario(std::string_view text);
 
 /// One line without spaces, the same for equal scenarios; the input of content_hash.

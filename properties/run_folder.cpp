@@ -46,8 +46,10 @@ void RunFolder::write_current(const std::string& target, const model::Scenario& 
   json["schema"] = 1;
   json["target"] = target;
   json["scenario"] = model::to_json(scenario);
-  std::ofstream out(path_ / "current.json", std::ios::trunc);
-  out << json.dump() << "\n";
+  // Renamed into place: a kill at any moment leaves the old scenario or the new one, whole.
+  const fs::path partial = path_ / "current.json.partial";
+  std::ofstream(partial, std::ios::trunc) << json.dump() << "\n";
+  fs::rename(partial, path_ / "current.json");
 }
 
 void RunFolder::clear_current() const {

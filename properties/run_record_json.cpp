@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -106,13 +107,26 @@ void fields(auto& f, Of<RunRecord> auto& r) {
   f("errors", r.errors), f("findings", r.findings), f("notes", r.notes);
 }
 
+/// A target's last words may be any bytes; a record that cannot be written would lose the run.
+Json text_json(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Json double_json(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+// What does not depend on the type of a field stays out of the templates: a hundred fields would
+// each carry a copy of it.
 class Writer {
  public:
   explicit Writer(Json& out) : out_(out) { out_ = Json::object(); }
 
   template <class T>
   void operator()(const char* name, const T& value) {
-    out_[name] = value_of(value);
+    put(name, value_of(value));
   }
 
   template <class Body>
@@ -125,12 +139,9 @@ class Writer {
   template <class T>
   static Json value_of(const T& value) {
     if constexpr (std::is_same_v<T, double>) {
-      if (std::isnan(value)) return "nan";
-      if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-      return value;
+      return double_json(value);
     } else if constexpr (std::is_same_v<T, std::string>) {
-      // A target's last words may be any bytes; a record that cannot be written would lose the run.
-      return Json::parse(Json(value).dump(-1, ' ', false, Json::error_handler_t::replace));
+      return text_json(value);
     } else if constexpr (std::is_same_v<T, Verdict> || std::is_same_v<T, Kind>) {
       return std::string(to_string(value));
     } else if constexpr (std::is_same_v<T, model::Scenario>) {
@@ -148,12 +159,18 @@ class Writer {
   template <class T>
   static Json value_of(const std::vector<T>& values) {
     Json list = Json::array();
-    for (const T& value : values) list.push_back(value_of(value));
+    for (const T& value : values) append(list, value_of(value));
     return list;
   }
 
+  void put(const char* name, Json value);
+  static void append(Json& list, Json value);
+
   Json& out_;
 };
+
+void Writer::put(const char* name, Json value) { out_[name] = std::move(value); }
+void Writer::append(Json& list, Json value) { list.push_back(std::move(value)); }
 
 [[noreturn]] void fail(const std::string& path, const Json& found, std::string_view remedy) {
   constexpr std::size_t kShown = 60;
@@ -170,21 +187,20 @@ class Reader {
 
   template <class T>
   void operator()(const char* name, T& value) const {
-    if (const auto found = json_.find(name); found != json_.end()) {
-      read(*found, path_of(name), value);
-    }
+    if (const Json* found = find(name)) read(*found, path_of(name), value);
   }
 
   template <class Body>
   void group(const char* name, const Body& body) const {
-    if (const auto found = json_.find(name); found != json_.end()) {
+    if (const Json* found = find(name)) {
       const Reader inner(*found, path_of(name));
       body(inner);
     }
   }
 
  private:
-  std::string path_of(const char* name) const { return path_.empty() ? name : path_ + "." + name; }
+  const Json* find(const char* name) const;
+  std::string path_of(const char* name) const;
 
   template <class T>
   static void read_integer(const Json& json, const std::string& path, T& value) {
@@ -273,6 +289,15 @@ class Reader {
   const Json& json_;
   std::string path_;
 };
+
+const Json* Reader::find(const char* name) const {
+  const auto found = json_.find(name);
+  return found == json_.end() ? nullptr : &*found;
+}
+
+std::string Reader::path_of(const char* name) const {
+  return path_.empty() ? name : path_ + "." + name;
+}
 
 }  // namespace
 

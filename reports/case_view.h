@@ -18,6 +18,7 @@ struct EntryView {
   std::int64_t length = 0, resident = 0, first_position = 0;
   std::int64_t appended = 0, queries = 0, evicted = 0, rolled_back = 0;
   bool staged = false;
+  friend bool operator==(const EntryView&, const EntryView&) = default;
 };
 
 struct StepView {

@@ -112,6 +112,20 @@ std::vector<std::size_t> entries_to_draw(const CaseView& view, std::size_t limit
   return order;
 }
 
+/// Whether two entries would be drawn alike.
+bool same_timeline(const CaseView& view, std::size_t a, std::size_t b) {
+  for (const StepView& step : view.steps) {
+    if (step.entries[a] != step.entries[b]) return false;
+    if (!step.evidence) continue;
+    for (const auto& row : step.evidence->rows) {
+      if (row.entry == static_cast<std::int64_t>(a) || row.entry == static_cast<std::int64_t>(b)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 void add_timeline(Element& parent, const CaseView& view, const std::string& id,
                   const SectionLimits& limits) {
   parent.add(heading(id + "-1", "1 Timeline"));
@@ -121,10 +135,22 @@ void add_timeline(Element& parent, const CaseView& view, const std::string& id,
   }
   const auto entries = entries_to_draw(view, limits.entries);
   const Shown shown = window_around(view.steps.size(), view.failing, limits.timeline_steps);
-  for (const std::size_t entry : entries) parent.add(timeline_figure(view, entry, shown, id));
+  std::vector<std::size_t> drawn;
+  for (const std::size_t entry : entries) {
+    const auto twin = std::find_if(drawn.begin(), drawn.end(), [&](std::size_t other) {
+      return same_timeline(view, entry, other);
+    });
+    if (twin != drawn.end()) {
+      parent.add(note(fmt::format("Batch entry {} has the timeline of entry {}.", entry, *twin)));
+      continue;
+    }
+    drawn.push_back(entry);
+    parent.add(timeline_figure(view, entry, shown, id));
+  }
   if (static_cast<std::int64_t>(entries.size()) < view.batch) {
-    parent.add(note(fmt::format("{} of {} are drawn, those that differ first.", entries.size(),
-                                counted(view.batch, "batch entry", "batch entries"))));
+    parent.add(
+        note(fmt::format("{} of {} are looked at here, those that differ first.", entries.size(),
+                         counted(view.batch, "batch entry", "batch entries"))));
   }
   for (const StepView& step : view.steps) {
     if (step.defined) continue;

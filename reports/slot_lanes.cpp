@@ -14,6 +14,14 @@ namespace {
 
 constexpr std::size_t kMaxLanes = 64;
 constexpr std::size_t kMaxLabels = 400;
+constexpr std::int64_t kFewLanes = 24;
+
+/// Whether any row is ever given to another token.
+bool rows_move(const CaseView& view, std::size_t entry) {
+  return std::any_of(view.steps.begin(), view.steps.end(), [&](const StepView& step) {
+    return step.entries[entry].evicted > 0 || step.entries[entry].rolled_back > 0;
+  });
+}
 
 struct Held {
   std::int64_t position = -1, generation = 0;
@@ -89,7 +97,9 @@ void add_differences(Element& svg, const CaseView& view, std::size_t entry, cons
 Lanes choose_lanes(const CaseView& view, std::size_t entry) {
   Lanes lanes;
   if (!view.timeline) return lanes;
-  if (view.buffer_rows <= static_cast<std::int64_t>(kMaxLanes)) {
+  const bool few = view.buffer_rows <= kFewLanes;
+  const bool small = view.buffer_rows <= static_cast<std::int64_t>(kMaxLanes);
+  if (few || (small && rows_move(view, entry))) {
     for (std::int64_t row = 0; row < view.buffer_rows; ++row) lanes.rows.push_back(row);
   } else {
     for (const StepView& step : view.steps) {
@@ -101,11 +111,11 @@ Lanes choose_lanes(const CaseView& view, std::size_t entry) {
     std::sort(lanes.rows.begin(), lanes.rows.end());
     lanes.rows.erase(std::unique(lanes.rows.begin(), lanes.rows.end()), lanes.rows.end());
     if (lanes.rows.size() > kMaxLanes) lanes.rows.resize(kMaxLanes);
-    lanes.note = fmt::format("The buffer has {} rows; {}.", grouped(view.buffer_rows),
-                             lanes.rows.empty()
-                                 ? "single rows are drawn for buffers of up to 64"
-                                 : "drawn: " + counted(static_cast<std::int64_t>(lanes.rows.size()),
-                                                       "row that differs", "rows that differ"));
+    const auto count = static_cast<std::int64_t>(lanes.rows.size());
+    std::string drawn = "no row is given to another token, so rows are not drawn";
+    if (!small) drawn = "single rows are drawn for buffers of up to 64";
+    if (count > 0) drawn = "drawn: " + counted(count, "row that differs", "rows that differ");
+    lanes.note = fmt::format("The buffer has {} rows; {}.", grouped(view.buffer_rows), drawn);
   }
   const std::size_t count = lanes.rows.size();
   lanes.height_of_one = count <= 12 ? 21 : count <= 32 ? 15 : 11;

@@ -161,7 +161,7 @@ Element property_table(const RunRecord& record, const std::vector<const Property
   const Shown shown = {0, std::min(kMost, rows.size()), rows.size()};
   Element table = table_head(caption,
                              {"verdict", "property", "target", "judged", "failed", "skipped",
-                              "blind", "errored", "max error / bound", "finding or reason"},
+                              "blind", "errored", "max ratio", "finding or reason"},
                              "   nnnnnn ");
   table.cls("properties");
   Element body("tbody");

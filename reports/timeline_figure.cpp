@@ -203,11 +203,13 @@ class Sawtooth {
     for (std::size_t i = shown_.begin; i < shown_.end; ++i) {
       const EntryView& e = at(i);
       const double middle = x(i) + column_ / 2, top = y(e.resident);
-      const bool inside = y(0) - top >= 20 && view_.steps[i].defined && !e.staged;
-      // A staged or short bar has no calm ground for a number, so it stands above.
+      const bool inside = y(0) - top >= 20 && view_.steps[i].defined;
+      // A hatch is no calm ground for a number, so it gets one.
+      if (inside && e.staged) svg.add(filled(Path().rect(middle - 14, top + 3, 28, 16), "page"));
       const bool crowded = e.evicted > 0 || e.rolled_back > 0;
       if (inside) {
-        svg.add(label(middle, top + 15, grouped(e.resident), Anchor::middle, "on-mark", 12, true));
+        svg.add(label(middle, top + 15, grouped(e.resident), Anchor::middle,
+                      e.staged ? "text" : "on-mark", 12, true));
       } else if (!crowded) {
         svg.add(label(middle, top - 5, grouped(e.resident), Anchor::middle, "text", 12, true));
       }
@@ -252,7 +254,7 @@ class Sawtooth {
     const double base = kTop + kPlot;
     svg.add(stroked(Path().move(kLeft, base).line(end(), base), "muted", 1));
     const std::size_t every = column_ >= 34 ? 1 : column_ >= 20 ? 2 : column_ >= 12 ? 5 : 10;
-    svg.add(label(8, base + 16, "event", Anchor::start, "muted", 11));
+    if (column_ >= 14) svg.add(label(8, base + 16, "event", Anchor::start, "muted", 11));
     svg.add(label(8, base + 44, "step", Anchor::start, "muted", 11));
     for (std::size_t i = shown_.begin; i < shown_.end; ++i) {
       const double middle = x(i) + column_ / 2;

@@ -37,7 +37,7 @@ class GridDrawing {
   Element draw() {
     const auto items = legend();
     // Wide enough for the axis title and the legend beside a small grid.
-    const double width = std::max(kLeft + grid_width_ + kRight, std::min(width_, 400.0));
+    const double width = std::max(kLeft + grid_width_ + kRight, std::min(width_ - 120, 400.0));
     const double below = kTop + grid_height_ + 16;
     const double height = below + legend_height(items, width - 8);
     Element svg = svg_frame(std::string(prefix_) + "-grid", width, height, title(), description());
@@ -94,7 +94,7 @@ class GridDrawing {
     const std::int64_t row_step = static_cast<std::int64_t>(std::ceil(13 / tall_));
     for (std::int64_t r = 0; r < static_cast<std::int64_t>(grid_.pooled.size()); r += row_step) {
       const auto at = static_cast<std::size_t>(r * grid_.query_pool);
-      svg.add(label(kLeft - 8, kTop + (static_cast<double>(r) + .5) * tall_ + 4,
+      svg.add(label(kLeft - 12, kTop + (static_cast<double>(r) + .5) * tall_ + 4,
                     std::to_string(grid_.rows[at].query_position), Anchor::end));
     }
     Path lines;

@@ -151,6 +151,7 @@ CorpusEntry read_entry(const Json& json) {
   const auto scenario = json.find("scenario");
   if (scenario == json.end()) {
     entry.scenario = model::scenario_from_json(json);
+    model::require_valid(entry.scenario);
     return entry;
   }
   check_entry_fields(json);
@@ -170,6 +171,7 @@ CorpusEntry read_entry(const Json& json) {
     entry.case_index = index->get<std::int64_t>();
   }
   entry.scenario = model::scenario_from_json(*scenario);
+  model::require_valid(entry.scenario);
   return entry;
 }
 
