@@ -5,6 +5,7 @@ break in the first step.
 """
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import time
 sys.path.insert(0, os.path.join(
     os.path.dirname(os.path.realpath(__file__)), "..", "..", "..", "kernels", "adapters"))
 
-from kvcheck_adapter import PREFIX, MAGIC, Tensor, read_frame, write_frame  # noqa: E402
+from kvcheck_adapter import MAGIC, PREFIX, Tensor, read_frame, write_frame  # noqa: E402
 
 MODE = sys.argv[1]
 REQUESTS = os.fdopen(os.dup(0), "rb")
@@ -47,9 +48,7 @@ def cut_answer(number):
     return frame('{"id":%d,"answer":"ok"}' % number)[:-9]
 
 
-def hang(child=False):
-    if child:
-        say("child %d\n" % subprocess.Popen(["sleep", "1000"]).pid)
+def hang():
     while True:
         time.sleep(1000)
 
@@ -59,84 +58,165 @@ def flood(lines):
         say("line %d of a long complaint that nobody has asked for, and then some more\n" % line)
 
 
-def end_by_signal():
+STEPS = {}
+
+
+def mode(function):
+    """Registers how a step is broken, under the function's name."""
+    STEPS[function.__name__] = function
+    return function
+
+
+# ---- Ends and silence ---------------------------------------------------------------------------
+
+
+@mode
+def dies(number, config):
+    say("the first line\ngiving up: out of ideas\n\n")
+    os._exit(3)
+
+
+@mode
+def ends_by_signal(number, config):
     # A core file of an interpreter is nothing that a test should leave behind.
-    import resource
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.kill(os.getpid(), signal.SIGSEGV)
     hang()
 
 
-def step(number, config):
-    if MODE == "dies":
-        say("the first line\ngiving up: out of ideas\n\n")
-        os._exit(3)
-    elif MODE == "signal":
-        end_by_signal()
-    elif MODE == "half_frame":
-        os.write(1, cut_answer(number))
-        os._exit(0)
-    elif MODE == "half_frame_hangs":
-        os.write(1, cut_answer(number))
-        hang()
-    elif MODE == "hangs":
-        hang()
-    elif MODE == "hangs_with_child":
-        hang(child=True)
-    elif MODE == "trickles":
-        os.write(1, PREFIX.pack(MAGIC, 1 << 20, 0))
-        while True:
-            os.write(1, b" ")
-            time.sleep(0.01)
-    elif MODE == "closes_output":
-        os.close(1)
-        hang()
-    elif MODE == "wrong_shape":
-        answer(number, output(config, lanes=1))
-    elif MODE == "wrong_type":
-        answer(number, output(config, kind="f64"))
-    elif MODE == "no_output":
-        answer(number)
-    elif MODE == "unasked_tensor":
-        answer(number, output(config) + [("surprise", Tensor("f32", (1,), bytes(4)))])
-    elif MODE == "output_twice":
-        answer(number, output(config) * 2)
-    elif MODE == "bad_json":
-        os.write(1, frame('{"id": %d, "answer": ok}' % number))
-    elif MODE == "huge_length":
-        os.write(1, frame('{"id":%d,"answer":"ok"}' % number, body_bytes=1 << 40))
-    elif MODE == "huge_shape":
-        os.write(1, frame('{"id":%d,"answer":"ok","tensors":[{"name":"output","type":"f32",'
-                          '"shape":[4611686018427387904,4]}]}' % number))
-    elif MODE == "lying_body":
-        os.write(1, frame('{"id":%d,"answer":"ok"}' % number, body=b"12345678"))
-    elif MODE == "wrong_id":
-        answer(number + 1, output(config))
-    elif MODE == "prints":
-        os.write(1, b"computing the answer now\n")
-        answer(number, output(config))
-    elif MODE == "unknown_answer":
-        write_frame(1, {"id": number, "answer": "later"})
-    elif MODE == "error":
-        write_frame(1, {"id": number, "answer": "error", "detail": "ValueError: no such kernel"})
-    elif MODE == "floods":
-        flood(40000)
-        answer(number, output(config))
-    elif MODE == "floods_and_dies":
-        flood(40000)
-        say("last words\n")
-        os._exit(1)
-    elif MODE == "answers_twice":
-        answer(number, output(config))
-        answer(number, output(config))
-    else:
-        raise SystemExit(f"unknown mode {MODE}")
+@mode
+def half_frame(number, config):
+    os.write(1, cut_answer(number))
+    os._exit(0)
 
 
-def main():
-    if MODE == "dies_at_start":
-        say("Traceback (most recent call last):\nModuleNotFoundError: No module named 'kernel'\n")
-        os._exit(1)
+@mode
+def half_frame_hangs(number, config):
+    os.write(1, cut_answer(number))
+    hang()
+
+
+@mode
+def hangs(number, config):
+    hang()
+
+
+@mode
+def hangs_with_child(number, config):
+    say("child %d\n" % subprocess.Popen(["sleep", "1000"]).pid)
+    hang()
+
+
+@mode
+def trickles(number, config):
+    os.write(1, PREFIX.pack(MAGIC, 1 << 20, 0))
+    while True:
+        os.write(1, b" ")
+        time.sleep(0.01)
+
+
+@mode
+def closes_output(number, config):
+    os.close(1)
+    hang()
+
+
+@mode
+def error(number, config):
+    write_frame(1, {"id": number, "answer": "error", "detail": "ValueError: no such kernel"})
+
+
+# ---- Answers that are none ----------------------------------------------------------------------
+
+
+@mode
+def wrong_shape(number, config):
+    answer(number, output(config, lanes=1))
+
+
+@mode
+def wrong_type(number, config):
+    answer(number, output(config, kind="f64"))
+
+
+@mode
+def no_output(number, config):
+    answer(number)
+
+
+@mode
+def unasked_tensor(number, config):
+    answer(number, output(config) + [("surprise", Tensor("f32", (1,), bytes(4)))])
+
+
+@mode
+def output_twice(number, config):
+    answer(number, output(config) * 2)
+
+
+@mode
+def bad_json(number, config):
+    os.write(1, frame('{"id": %d, "answer": ok}' % number))
+
+
+@mode
+def huge_length(number, config):
+    os.write(1, frame('{"id":%d,"answer":"ok"}' % number, body_bytes=1 << 40))
+
+
+@mode
+def huge_shape(number, config):
+    os.write(1, frame('{"id":%d,"answer":"ok","tensors":[{"name":"output","type":"f32",'
+                      '"shape":[4611686018427387904,4]}]}' % number))
+
+
+@mode
+def lying_body(number, config):
+    os.write(1, frame('{"id":%d,"answer":"ok"}' % number, body=b"12345678"))
+
+
+@mode
+def wrong_id(number, config):
+    answer(number + 1, output(config))
+
+
+@mode
+def prints(number, config):
+    os.write(1, b"computing the answer now\n")
+    answer(number, output(config))
+
+
+@mode
+def unknown_answer(number, config):
+    write_frame(1, {"id": number, "answer": "later"})
+
+
+@mode
+def answers_twice(number, config):
+    answer(number, output(config))
+    answer(number, output(config))
+
+
+# ---- Standard error -----------------------------------------------------------------------------
+
+
+@mode
+def floods(number, config):
+    flood(40000)
+    answer(number, output(config))
+
+
+@mode
+def floods_and_dies(number, config):
+    flood(40000)
+    say("last words\n")
+    os._exit(1)
+
+
+# ---- The start ----------------------------------------------------------------------------------
+
+
+def greet(number):
     hello = {"name": "broken", "version": "1", "protocol": 1, "capabilities": CLAIMS}
     if MODE == "other_protocol":
         hello["protocol"] = 9
@@ -144,27 +224,36 @@ def main():
         del hello["name"]
     elif MODE == "bad_claims":
         hello["capabilities"] = {**CLAIMS, "features": "rollback"}
+    elif MODE == "refuses_hello":
+        write_frame(1, {"id": number, "answer": "refused", "reason": "not today"})
+        return
+    answer(number, **hello)
+
+
+def open_session(number):
+    if MODE == "closes_input":
+        # Closed before the answer: whoever writes next finds nobody reading.
+        REQUESTS.close()
+        os.close(0)
+        answer(number)
+        hang()
+    answer(number)
+
+
+def main():
+    if MODE == "dies_at_start":
+        say("Traceback (most recent call last):\nModuleNotFoundError: No module named 'kernel'\n")
+        os._exit(1)
     config = None
-    while True:
-        request = read_frame(REQUESTS)
-        if request is None:
-            return
+    while (request := read_frame(REQUESTS)) is not None:
         head, number = request[0], request[0]["id"]
-        if head["kind"] == "hello" and MODE == "refuses_hello":
-            write_frame(1, {"id": number, "answer": "refused", "reason": "not today"})
-        elif head["kind"] == "hello":
-            answer(number, **hello)
+        if head["kind"] == "hello":
+            greet(number)
         elif head["kind"] == "open":
             config = head["config"]
-            if MODE == "closes_input":
-                # Closed before the answer: whoever writes next finds nobody reading.
-                REQUESTS.close()
-                os.close(0)
-                answer(number)
-                hang()
-            answer(number)
+            open_session(number)
         elif head["kind"] == "step":
-            step(number, config)
+            STEPS[MODE](number, config)
         else:
             answer(number)
 
