@@ -80,6 +80,8 @@ class ConcatenatingSession(AttentionSession):
 
     def __init__(self, config, release):
         super().__init__(config, release)
+        # 1.23 answers present rows only to those who bring a past, an empty one if need be.
+        self.brings_empty_past = release < (1, 24)
         shape = (config.batch, config.kv_heads, 0)
         self.past = (numpy.zeros(shape + (config.head_size,), self.dtype),
                      numpy.zeros(shape + (config.value_head_size,), self.dtype))
@@ -96,7 +98,7 @@ class ConcatenatingSession(AttentionSession):
             query = numpy.zeros((config.batch, 1, config.query_heads, config.head_size), self.dtype)
             mask = None
         feeds = {"Q": heads_first(query), "K": heads_first(step.key), "V": heads_first(step.value)}
-        if self.past[0].shape[2]:
+        if self.past[0].shape[2] or self.brings_empty_past:
             feeds["past_key"], feeds["past_value"] = self.past
         output, *self.past = self.attend(feeds, mask)
         return Result(output.transpose(0, 2, 1, 3)[:, :asked], rows=self.past)
