@@ -51,13 +51,17 @@ std::filesystem::path save(const CorpusEntry& entry, const std::filesystem::path
 /// Writes any text the same way.
 void write_atomically(const std::filesystem::path& file, const std::string& text);
 
-/// \throws model::ScenarioError or std::filesystem::filesystem_error, with the file named
+/// Reads an entry or a bare scenario, at most 4 MiB.
+/// \throws model::ScenarioError, also when validate() refuses, or
+/// std::filesystem::filesystem_error, each with the file named
 StoredEntry load_file(const std::filesystem::path& file);
 
-/// Every *.json in FOLDER, which need not exist.
+/// Every *.json in FOLDER, which need not exist; names that begin with a dot are left out.
 Loaded load_folder(const std::filesystem::path& folder);
 
-/// The entry whose hash begins with `prefix` in any of `folders`; empty when none or several.
+/// The entry whose hash begins with `prefix` in any of `folders`; empty when none or several. The
+/// same name in several folders is one entry, taken from the first.
+/// \throws as load_file for the one file found
 std::optional<StoredEntry> find_by_hash(const std::vector<std::filesystem::path>& folders,
                                         const std::string& prefix);
 

@@ -399,9 +399,9 @@ def serve(target, tensors="numpy"):
     """
     requests, answers = take_streams()
     server = Server(target, NumpyCodec() if tensors == "numpy" else RawCodec())
-    number = 0
     try:
         while True:
+            number = 0  # Of an error in a request that cannot be read.
             frame = read_frame(requests)
             if frame is None:
                 return 0

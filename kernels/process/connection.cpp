@@ -248,8 +248,9 @@ std::string Connection::last_words() const {
   first = first == std::string::npos ? 0 : first + 1;
   std::string line = errors_.substr(first, last - first + 1);
   line.erase(0, std::min(line.find_first_not_of(kBlank), line.size()));
+  // Reports are UTF-8; a foreign program may write anything.
   for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+    if (c < ' ' || c > '~') c = c == '\t' ? ' ' : '?';
   }
   if (line.size() > kLastWords) line = line.substr(0, kLastWords) + "...";
   return fmt::format("; standard error ends with: {}", line);

@@ -34,8 +34,10 @@ TEST(FramePrefix, IsMagicAndTwoLittleEndianLengths) {
 TEST(FramePrefix, RejectsWhatIsNoFrame) {
   auto bytes = encode_prefix({2, 0});
   bytes[0] = std::byte{'k'};
+  bytes[15] = std::byte{0xff};
   expect_contains(error_of([&] { decode_prefix(bytes); }), "must start with KVC1");
   expect_contains(error_of([&] { decode_prefix(bytes); }), "\"kVC1\\x02");
+  expect_contains(error_of([&] { decode_prefix(bytes); }), "\\xff\"");
 }
 
 TEST(FramePrefix, RejectsLengthsOverTheLimits) {
@@ -95,6 +97,12 @@ TEST(AnswerHead, ReadsRefusalsAndErrors) {
   const AnswerHead error = decode_answer(R"({"id":1,"answer":"error","detail":"lost"})", 1, 0);
   EXPECT_EQ(error.kind, AnswerHead::Kind::error);
   EXPECT_EQ(error.text, "lost");
+}
+
+TEST(AnswerHead, TakesAnErrorOfARequestThatCouldNotBeRead) {
+  EXPECT_EQ(decode_answer(R"({"id":0,"answer":"error","detail":"lost"})", 1, 0).text, "lost");
+  EXPECT_THROW(decode_answer(R"({"id":0,"answer":"refused","reason":""})", 1, 0), ProtocolError);
+  EXPECT_THROW(decode_answer(R"({"id":2,"answer":"error","detail":""})", 1, 0), ProtocolError);
 }
 
 TEST(AnswerHead, RejectsWhatTheProtocolDoesNotKnow) {

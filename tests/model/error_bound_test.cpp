@@ -33,6 +33,7 @@ TEST(RowBound, OneKeyLeavesOnlyRoundingOfSumsAndStore) {
   EXPECT_DOUBLE_EQ(terms.sums, 1.02 * (gamma(3) * 5.0 + gamma(3) * 5.0));
   EXPECT_DOUBLE_EQ(terms.underflow, 1.02 * 0x1p-150 * 5.0);
   EXPECT_DOUBLE_EQ(terms.store, 1.02 * (2 * kU * 5.0 + 0x1p-150));
+  EXPECT_DOUBLE_EQ(bound.terms({}, 0).total(), 1.02 * 0x1p-150);  // Half a subnormal spacing.
   EXPECT_DOUBLE_EQ(terms.total(), terms.weights + terms.sums + terms.underflow + terms.store);
 }
 
@@ -190,11 +191,12 @@ TEST_P(HealthyKernels, StayWithinTheBoundOnEveryFill) {
     for (int i = 0; i < 42; ++i) {
       Scenario scenario = draw(source, fill, GetParam().storage);
       if (i < 2) {  // Many keys in one row.
-        scenario.steps = {Append{std::vector<std::int64_t>(
-                                     static_cast<std::size_t>(scenario.batch), 150 + 170 * i),
-                                 {}, 0}};
-        std::get<Append>(scenario.steps[0]).queries.assign(
-            static_cast<std::size_t>(scenario.batch), 3);
+        scenario.steps = {Append{
+            std::vector<std::int64_t>(static_cast<std::size_t>(scenario.batch), 150 + 170 * i),
+            {},
+            0}};
+        std::get<Append>(scenario.steps[0])
+            .queries.assign(static_cast<std::size_t>(scenario.batch), 3);
         scenario.op = Operator::attention;
         scenario.opset = 24;
         scenario.causal = scenario.share_buffers = true;

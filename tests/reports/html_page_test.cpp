@@ -33,11 +33,15 @@ class EveryPage : public testing::TestWithParam<std::string> {
 TEST_P(EveryPage, HasUniqueIdsThatEveryLinkFinds) {
   std::set<std::string> ids;
   for_each(*root_, [&](const Node& node) {
-    if (const auto* id = node.attribute("id")) EXPECT_TRUE(ids.insert(*id).second) << *id;
+    if (const auto* id = node.attribute("id")) {
+      EXPECT_TRUE(ids.insert(*id).second) << *id;
+    }
   });
   for_each(*root_, [&](const Node& node) {
     const auto* href = node.attribute("href");
-    if (href && href->starts_with("#")) EXPECT_EQ(ids.count(href->substr(1)), 1u) << *href;
+    if (href && href->starts_with("#")) {
+      EXPECT_EQ(ids.count(href->substr(1)), 1u) << *href;
+    }
     for (const char* name :
          {"aria-labelledby", "for", "data-copy", "data-filter", "data-failed-only"}) {
       const auto* value = node.attribute(name);
@@ -102,10 +106,18 @@ TEST_P(EveryPage, DescribesEveryPictureAndEveryTable) {
       ASSERT_NE(scope, nullptr) << node.all_text();
       EXPECT_TRUE(*scope == "row" || *scope == "col");
     }
-    if (node.tag == "table") EXPECT_TRUE(node.has_child("caption"));
-    if (node.tag == "details") EXPECT_TRUE(node.has_child("summary"));
-    if (node.tag == "input") EXPECT_NE(node.attribute("id"), nullptr);
-    if (node.tag == "button") EXPECT_EQ(*node.attribute("type"), "button");
+    if (node.tag == "table") {
+      EXPECT_TRUE(node.has_child("caption"));
+    }
+    if (node.tag == "details") {
+      EXPECT_TRUE(node.has_child("summary"));
+    }
+    if (node.tag == "input") {
+      EXPECT_NE(node.attribute("id"), nullptr);
+    }
+    if (node.tag == "button") {
+      EXPECT_EQ(*node.attribute("type"), "button");
+    }
   });
 }
 
@@ -125,7 +137,9 @@ TEST_P(EveryPage, HasOneTitleAndHeadingsInOrder) {
 TEST_P(EveryPage, StaysWithinItsBudgets) {
   EXPECT_LT(page_.size(), kHardBytes);
   EXPECT_LT(test::count_nodes(*root_), kMaxNodes);
-  if (GetParam() != "overfull") EXPECT_LT(page_.size(), kTypicalBytes);
+  if (GetParam() != "overfull") {
+    EXPECT_LT(page_.size(), kTypicalBytes);
+  }
 }
 
 TEST_P(EveryPage, IsTheSameForTheSameRecord) {
@@ -285,7 +299,9 @@ TEST(HtmlPage, HidesWhatNeedsScriptUntilScriptRuns) {
   const auto root = test::read_html(html_page(samples::record("large")));
   const std::function<void(const Node&, bool)> check = [&](const Node& node, bool hidden) {
     hidden = hidden || node.attribute("hidden") || node.tag == "dialog";
-    if (node.tag == "button" || node.tag == "input") EXPECT_TRUE(hidden) << node.all_text();
+    if (node.tag == "button" || node.tag == "input") {
+      EXPECT_TRUE(hidden) << node.all_text();
+    }
     for (const auto& child : node.children) check(*child, hidden);
   };
   check(*root, false);

@@ -131,13 +131,15 @@ TEST_F(Corpus, ReadsAnEntryThatLeavesFieldsOut) {
   EXPECT_EQ(stored.entry.case_index, -1);
 }
 
-TEST_F(Corpus, ReadsAScenarioThatIsNoLongerValidSoThatItCanBeNamed) {
+TEST_F(Corpus, NamesAScenarioThatIsNotValid) {
   auto scenario = plain_scenario({Past{{1}}});
   scenario.steps.push_back(model::Rollback{{5}});
   ASSERT_FALSE(model::validate(scenario).empty());
-  CorpusEntry entry;
-  entry.scenario = scenario;
-  EXPECT_EQ(load_file(save(entry, folder_)).entry.scenario, scenario);
+  const std::string bare = model::to_json(scenario).dump();
+  EXPECT_NE(complaint(bare).find("steps[1].rollback"), std::string::npos);
+  EXPECT_NE(complaint("{\"schema\":1,\"scenario\":" + bare + "}").find("steps[1].rollback"),
+            std::string::npos);
+  EXPECT_EQ(load_folder(folder_).broken.size(), 1u);
 }
 
 TEST_F(Corpus, SavingAgainRefreshesTheEntry) {
