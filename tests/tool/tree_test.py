@@ -5,18 +5,9 @@ import tempfile
 import unittest
 
 import tree
+from tested_elsewhere import TESTED_ELSEWHERE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-# Source files without a test of their own name: the test that covers them, or why none is needed.
-TESTED_ELSEWHERE = {
-    "reports/report.h": "declares what three sources define, each with its own test",
-    "shrinkers/pass_coupled.cpp": "tests/shrinkers/passes_test.cpp",
-    "shrinkers/pass_sizes.cpp": "tests/shrinkers/passes_test.cpp",
-    "shrinkers/pass_steps.cpp": "tests/shrinkers/passes_test.cpp",
-    "shrinkers/pass_tokens.cpp": "tests/shrinkers/passes_test.cpp",
-    "shrinkers/pass_values.cpp": "tests/shrinkers/passes_test.cpp",
-}
 
 
 class TreeOfThisProject(unittest.TestCase):
