@@ -8,10 +8,6 @@
 
 #include "properties/run_record.h"
 
-namespace CLI {
-class App;
-}
-
 namespace kvcheck::properties {
 
 /// Exit codes of the tool.
@@ -42,13 +38,5 @@ struct CommandContext {
   const std::atomic<bool>* interrupted = nullptr;
   int exit_code = kHeld;
 };
-
-// Each adds its sub-command; when it is chosen its callback runs it and sets exit_code.
-void add_run_command(CLI::App& app, CommandContext& context);
-void add_replay_command(CLI::App& app, CommandContext& context);
-void add_report_command(CLI::App& app, CommandContext& context);
-void add_list_command(CLI::App& app, CommandContext& context);
-void add_timeline_command(CLI::App& app, CommandContext& context);
-void add_expect_command(CLI::App& app, CommandContext& context);
 
 }  // namespace kvcheck::properties

@@ -1,11 +1,11 @@
-// kvcheck list: what there is, and why something cannot run here.
-#include <CLI/CLI.hpp>
+// Lists as JSON, and the same as lines of text.
+#include "properties/commands/list_command.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "kernels/registry.h"
 #include "properties/catalog.h"
-#include "properties/commands/command.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -63,25 +63,16 @@ void print(const Json& json, std::ostream& out) {
 
 }  // namespace
 
-void add_list_command(CLI::App& app, CommandContext& context) {
-  auto what = std::make_shared<std::string>();
-  auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("list", "Show targets, properties or planted faults");
-  command->add_option("what", *what, "targets, properties or faults")
-      ->required()
-      ->check(CLI::IsMember({"targets", "properties", "faults"}));
-  command->add_flag("--json", *json, "As JSON");
-  command->footer("Example: kvcheck list targets");
-  command->callback([what, json, &context] {
-    const Json list = *what == "targets"      ? targets_json()
-                      : *what == "properties" ? properties_json()
-                                              : faults_json();
-    if (*json) {
-      context.out << list.dump(1) << "\n";
-    } else {
-      print(list, context.out);
-    }
-  });
+int list_command(const ListOptions& options, CommandContext& context) {
+  const Json list = options.what == "targets"      ? targets_json()
+                    : options.what == "properties" ? properties_json()
+                                                   : faults_json();
+  if (options.json) {
+    context.out << list.dump(1) << "\n";
+  } else {
+    print(list, context.out);
+  }
+  return kHeld;
 }
 
 }  // namespace kvcheck::properties

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -258,26 +257,6 @@ int replay_command(const ReplayOptions& options, CommandContext& context) {
     context.err << "kvcheck replay: " << error.what() << "\n";
     return kBadUsage;
   }
-}
-
-void add_replay_command(CLI::App& app, CommandContext& context) {
-  auto options = std::make_shared<ReplayOptions>();
-  CLI::App* command = app.add_subcommand("replay", "Run one stored scenario again");
-  command->add_option("what", options->what, "A scenario file, the beginning of a hash, or last")
-      ->required();
-  command->add_option("--target", options->targets, "Target (default: the one in the file)");
-  command->add_option("--out", options->out, "Folder of runs and corpus (default: .kvcheck)");
-  command->add_option("--emit", options->emit, "Print it instead: scenario")
-      ->check(CLI::IsMember({"scenario"}));
-  command->add_flag("--shrink", options->shrink, "Shrink it further");
-  command->add_flag("--explain", options->explain, "Say which fields matter, and why it fails");
-  command->add_flag("--json", options->json, "outcome, property, target, kind, summary as JSON");
-  command->footer(
-      "Example: kvcheck replay last --explain\n"
-      "Says: reproduced, fails differently, passes now, or not valid.\n"
-      "Exit code: 1 reproduced or fails differently, 0 passes now, 2 not judged, "
-      "254 not valid or not found");
-  command->callback([options, &context] { context.exit_code = replay_command(*options, context); });
 }
 
 }  // namespace kvcheck::properties

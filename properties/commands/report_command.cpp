@@ -1,21 +1,16 @@
-// kvcheck report: pages, JUnit XML and terminal text from stored records alone.
+// Reading, joining and writing.
+#include "properties/commands/report_command.h"
+
 #include <filesystem>
 #include <fstream>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "model/scenario_json.h"
-#include "properties/commands/command.h"
 #include "properties/run_folder.h"
 
 namespace kvcheck::properties {
 namespace {
-
-struct ReportOptions {
-  std::vector<std::string> runs;
-  std::string html, junit, out;
-};
 
 /// Several records as one: counts side by side, one list of findings.
 RunRecord joined(std::vector<RunRecord> records) {
@@ -49,6 +44,8 @@ bool write(const std::string& file, const std::string& text, CommandContext& con
   return static_cast<bool>(out);
 }
 
+}  // namespace
+
 int report_command(const ReportOptions& options, CommandContext& context) {
   std::vector<RunRecord> records;
   try {
@@ -75,21 +72,6 @@ int report_command(const ReportOptions& options, CommandContext& context) {
     context.out << context.renderers.text(record, context.out_is_terminal);
   }
   return written ? kHeld : kOwnFault;
-}
-
-}  // namespace
-
-void add_report_command(CLI::App& app, CommandContext& context) {
-  auto options = std::make_shared<ReportOptions>();
-  CLI::App* command = app.add_subcommand("report", "Make the page from stored runs alone");
-  command->add_option("runs", options->runs, "Run folders, run.json files, or last")->required();
-  command->add_option("--html", options->html, "Write the page to this file");
-  command->add_option("--junit", options->junit, "Write JUnit XML to this file");
-  command->add_option("--out", options->out, "Folder of runs (default: .kvcheck)");
-  command->footer(
-      "Example: kvcheck report last --html page.html --junit results.xml\n"
-      "Without --html and --junit the report is printed as text.");
-  command->callback([options, &context] { context.exit_code = report_command(*options, context); });
 }
 
 }  // namespace kvcheck::properties

@@ -9,7 +9,6 @@
 #include <random>
 #include <thread>
 
-#include <CLI/CLI.hpp>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -270,30 +269,6 @@ int run_command(const RunOptions& options, CommandContext& context) {
     context.err << "kvcheck run: " << error.what() << "\n";
     return kBadUsage;
   }
-}
-
-void add_run_command(CLI::App& app, CommandContext& context) {
-  auto options = std::make_shared<RunOptions>();
-  CLI::App* command = app.add_subcommand("run", "Run the property suite and write a page");
-  command->add_option("--target", options->targets,
-                      "Target to judge, may be repeated (default: every one that can run here)");
-  command->add_option("--property", options->properties, "Property to judge, may be repeated");
-  command->add_option("--focus", options->focus,
-                      "Draw only gqa-block, gqa-full, attention or nonpad scenarios");
-  command->add_option("--cases", options->cases, "Random scenarios for each target");
-  command->add_option("--time", options->seconds, "Seconds in all (default: 20 for each target)");
-  command->add_option("--case-timeout", options->case_seconds,
-                      "Seconds that a foreign target may take for one request (default: 10)");
-  command->add_option("--shrink-time", options->shrink_seconds,
-                      "Seconds for shrinking one finding (default: 60)");
-  command->add_option("--seed", options->seed, "Seed of the run (default: a new one, printed)");
-  command->add_option("--out", options->out, "Folder of runs and corpus (default: .kvcheck)");
-  command->add_flag("--json", options->json, "The run record on standard output");
-  command->add_flag("--quiet", options->quiet, "No progress");
-  command->footer(
-      "Example: kvcheck run --target onnxruntime --time 60 --seed 1\n"
-      "Exit code: 0 held, 1 counterexample, 2 undecided, 254 bad usage, 255 own fault");
-  command->callback([options, &context] { context.exit_code = run_command(*options, context); });
 }
 
 }  // namespace kvcheck::properties

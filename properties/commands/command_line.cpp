@@ -1,0 +1,147 @@
+// The command line: every command and option in one place.
+#include "properties/commands/command_line.h"
+
+#include <exception>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "properties/commands/expect_command.h"
+#include "properties/commands/list_command.h"
+#include "properties/commands/replay_command.h"
+#include "properties/commands/report_command.h"
+#include "properties/commands/run_command.h"
+#include "properties/commands/timeline_command.h"
+
+namespace kvcheck::properties {
+namespace {
+
+void add_run(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "Run the property suite and write a page");
+  command->add_option("--target", options->targets,
+                      "Target to judge, may be repeated (default: every one that can run here)");
+  command->add_option("--property", options->properties, "Property to judge, may be repeated");
+  command->add_option("--focus", options->focus,
+                      "Draw only gqa-block, gqa-full, attention or nonpad scenarios");
+  command->add_option("--cases", options->cases, "Random scenarios for each target");
+  command->add_option("--time", options->seconds, "Seconds in all (default: 20 for each target)");
+  command->add_option("--case-timeout", options->case_seconds,
+                      "Seconds that a foreign target may take for one request (default: 10)");
+  command->add_option("--shrink-time", options->shrink_seconds,
+                      "Seconds for shrinking one finding (default: 60)");
+  command->add_option("--seed", options->seed, "Seed of the run (default: a new one, printed)");
+  command->add_option("--out", options->out, "Folder of runs and corpus (default: .kvcheck)");
+  command->add_flag("--json", options->json, "The run record on standard output");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  command->footer(
+      "Example: kvcheck run --target onnxruntime --time 60 --seed 1\n"
+      "Exit code: 0 held, 1 counterexample, 2 undecided, 254 bad usage, 255 own fault");
+  command->callback([options, &context] { context.exit_code = run_command(*options, context); });
+}
+
+void add_replay(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<ReplayOptions>();
+  CLI::App* command = app.add_subcommand("replay", "Run one stored scenario again");
+  command->add_option("what", options->what, "A scenario file, the beginning of a hash, or last")
+      ->required();
+  command->add_option("--target", options->targets, "Target (default: the one in the file)");
+  command->add_option("--out", options->out, "Folder of runs and corpus (default: .kvcheck)");
+  command->add_option("--emit", options->emit, "Print it instead: scenario")
+      ->check(CLI::IsMember({"scenario"}));
+  command->add_flag("--shrink", options->shrink, "Shrink it further");
+  command->add_flag("--explain", options->explain, "Say which fields matter, and why it fails");
+  command->add_flag("--json", options->json, "outcome, property, target, kind, summary as JSON");
+  command->footer(
+      "Example: kvcheck replay last --explain\n"
+      "Says: reproduced, fails differently, passes now, or not valid.\n"
+      "Exit code: 1 reproduced or fails differently, 0 passes now, 2 not judged, "
+      "254 not valid or not found");
+  command->callback([options, &context] { context.exit_code = replay_command(*options, context); });
+}
+
+void add_report(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<ReportOptions>();
+  CLI::App* command = app.add_subcommand("report", "Make the page from stored runs alone");
+  command->add_option("runs", options->runs, "Run folders, run.json files, or last")->required();
+  command->add_option("--html", options->html, "Write the page to this file");
+  command->add_option("--junit", options->junit, "Write JUnit XML to this file");
+  command->add_option("--out", options->out, "Folder of runs (default: .kvcheck)");
+  command->footer(
+      "Example: kvcheck report last --html page.html --junit results.xml\n"
+      "Without --html and --junit the report is printed as text.");
+  command->callback([options, &context] { context.exit_code = report_command(*options, context); });
+}
+
+void add_expect(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<ExpectOptions>();
+  CLI::App* command =
+      app.add_subcommand("expect", "Print the exact model's answer to one scenario");
+  command->add_option("file", options->file, "A scenario file")->required();
+  command->add_option("--step", options->step, "Only this step, from 0");
+  command->add_flag("--inputs", options->inputs,
+                    "Also what a target is given: q, k, v as [batch][token][head][lane]");
+  command->add_flag("--json", options->json, "As JSON; outputs as strings of 30 digits");
+  command->footer("Example: kvcheck expect scenario.json --json --inputs");
+  command->callback([options, &context] {
+    context.exit_code = expect_command(*options, context.out, context.err);
+  });
+}
+
+void add_timeline(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<TimelineOptions>();
+  CLI::App* command = app.add_subcommand("timeline", "Print the layout table of a windowed cache");
+  command->add_option("--capacity", options->capacity, "Rows of the buffer")->required();
+  command->add_option("--window", options->window, "Keys that a query sees, itself included")
+      ->required();
+  command->add_option("--layout", options->layout, "full or block (default: block)");
+  command->add_option("--steps", options->steps,
+                      "Appends and rollbacks, for example 8,4,-2,1 (default: single tokens)");
+  command->add_option("--until", options->until, "Last length of the table");
+  command->add_flag("--json", options->json, "As JSON");
+  command->footer("Example: kvcheck timeline --capacity 6 --window 4");
+  command->callback([options, &context] {
+    context.exit_code = timeline_command(*options, context.out, context.err);
+  });
+}
+
+void add_list(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<ListOptions>();
+  CLI::App* command = app.add_subcommand("list", "Show targets, properties or planted faults");
+  command->add_option("what", options->what, "targets, properties or faults")
+      ->required()
+      ->check(CLI::IsMember({"targets", "properties", "faults"}));
+  command->add_flag("--json", options->json, "As JSON");
+  command->footer("Example: kvcheck list targets");
+  command->callback([options, &context] { context.exit_code = list_command(*options, context); });
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv, CommandContext& context) {
+  CLI::App app("Proves on scenarios that attention kernels keep their KV-cache contract.",
+               "kvcheck");
+  app.set_version_flag("--version", KVCHECK_VERSION);
+  app.require_subcommand(0, 1);
+  add_run(app, context);
+  add_replay(app, context);
+  add_report(app, context);
+  add_expect(app, context);
+  add_timeline(app, context);
+  add_list(app, context);
+  app.footer(
+      "Example: kvcheck run --target onnxruntime --time 60\n"
+      "`./kvcheck test` of the launcher builds and runs all tests.");
+  try {
+    app.parse(argc, argv);
+    if (app.get_subcommands().empty()) context.out << app.help();
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, context.out, context.err) == 0 ? kHeld : kBadUsage;
+  } catch (const std::exception& error) {
+    context.err << "kvcheck: " << error.what() << "\n";
+    return kOwnFault;
+  }
+  return context.exit_code;
+}
+
+}  // namespace kvcheck::properties
