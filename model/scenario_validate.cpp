@@ -273,8 +273,8 @@ bool mask_fits(const Scenario& s) {
     } else {
       length -= std::get<Rollback>(step).tokens.front();
     }
-    // With a capacity (nonpad_kv_seqlen) that is the width; otherwise all entries are equally long.
-    if (s.cache.capacity == 0) longest = std::max(longest, length);
+    // With nonpad_kv_seqlen the capacity is the width; otherwise all entries are equally long.
+    longest = std::max(longest, length);
   }
   const std::int64_t planes =
       (s.mask.rank >= 3 ? s.query_heads : 1) * (s.mask.rank >= 4 ? s.batch : 1);

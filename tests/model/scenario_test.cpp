@@ -120,6 +120,18 @@ TEST(Normalise, KeepsLengthsWithinTheLimit) {
   EXPECT_EQ(std::get<Append>(s.steps[1]).queries, (Counts{1}));
 }
 
+TEST(Normalise, CutsStepsBeyondTheLimitFromTheEnd) {
+  Scenario s;
+  s.batch = kMaxShape;
+  const std::size_t most = kMaxStepEntries / kMaxShape;
+  s.steps.assign(most, Append{{1}, {1}, 0});
+  s.steps.push_back(Append{{9}, {9}, 0});
+  s = normalise(s);
+  EXPECT_EQ(s.steps.size(), most);
+  EXPECT_EQ(std::get<Append>(s.steps.back()).tokens.front(), 1);
+  EXPECT_EQ(refusals_text(s), "");
+}
+
 TEST(Normalise, GivesAMaskOverRaggedEntriesRankFour) {
   Scenario s = one_step(Append{{1, 2}, {1, 1}, 0});
   s.op = Operator::attention;

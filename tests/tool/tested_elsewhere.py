@@ -9,6 +9,7 @@ PASSES = "tests/shrinkers/passes_test.cpp"
 
 TESTED_ELSEWHERE = {
     "kernels/adapters/kvcheck_adapter.py": "tests/kernels/process_target_test.cpp",
+    "kernels/adapters/kvcheck_frames.py": "tests/kernels/process_target_test.cpp",
     "kernels/adapters/onnxruntime_adapter.py": ONNXRUNTIME,
     "kernels/adapters/onnxruntime_attention.py": ONNXRUNTIME,
     "kernels/adapters/onnxruntime_gqa.py": ONNXRUNTIME,
