@@ -50,8 +50,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Proof{"cache.unspecified_rows", "masked_by_multiply"},
                     Proof{"batch.no_company", "batch_maximum_for_length"},
                     Proof{"batch.no_company", "batch_entry_zero_rows"}),
-    [](const auto& info) {
-      std::string name = std::string(info.param.property) + "_" + info.param.fault;
+    [](const auto& proof) {
+      std::string name = std::string(proof.param.property) + "_" + proof.param.fault;
       for (char& c : name) c = c == '.' ? '_' : c;
       return name;
     });

@@ -90,7 +90,8 @@ TEST(Generator, ReachesEveryCoverageClass) {
         hits[item.name] += item.reached(scenario, timeline);
     }
     for (const auto& item : coverage_classes()) {
-      if (item.reachable(capabilities)) EXPECT_GT(hits[item.name], 8) << item.name;
+      if (!item.reachable(capabilities)) continue;
+      EXPECT_GT(hits[item.name], 8) << item.name;
     }
   }
 }
