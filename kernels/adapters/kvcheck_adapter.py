@@ -26,6 +26,7 @@ read-only views of one frame: copy what must outlive the call. bf16 travels as u
 import os
 import sys
 import traceback
+from collections import namedtuple
 
 from kvcheck_frames import (  # noqa: F401: part of this module's face
     ELEMENT_BYTES, HEAD_LIMIT, MAGIC, PREFIX, ProtocolError, Tensor, read_frame, write_frame)
