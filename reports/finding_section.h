@@ -13,7 +13,7 @@ namespace kvcheck::reports {
 
 /// How much of a long case one section shows.
 struct SectionLimits {
-  std::size_t timeline_steps = 96, table_steps = 120, entries = 3;
+  std::size_t timeline_steps = 48, table_steps = 48, entries = 2;
 };
 
 /// Ids "finding-HASH", made unique where two findings share a case.

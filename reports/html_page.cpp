@@ -22,7 +22,7 @@ namespace {
 using properties::RunRecord;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kDetailed = 4;            // Findings shown in full.
+constexpr std::size_t kDetailed = 3;            // Findings shown in full.
 constexpr std::size_t kMaxListed = 100;         // Findings named in the page's JSON.
 constexpr std::size_t kMaxScenario = 64 << 10;  // Bytes of a case in the page's JSON.
 
@@ -48,7 +48,7 @@ std::string page_json(const RunRecord& record) {
   }
   json["findings_total"] = record.findings.size();
   std::string out;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+  for (const char c : json.dump(-1, ' ', true, Json::error_handler_t::replace)) {
     if (c == '<') {
       out += "\\u003c";
     } else {
@@ -108,7 +108,7 @@ std::vector<std::string> sections_of(const RunRecord& record, const RunSummary& 
   sections.push_back(property_section(record, ids, kDetailed).html());
   for (std::size_t i = 0; i < record.findings.size() && i < kDetailed; ++i) {
     SectionLimits limits;
-    if (i > 0) limits = {48, 40, 1};
+    if (i > 0) limits = {32, 24, 1};
     sections.push_back(finding_section(record, i, ids[i], i == 0, limits).html());
   }
   if (const Element further = further_findings(record, ids, kDetailed); !further.empty()) {

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 5> kShapes = {"rect", "path", "line", "ci
 }  // namespace
 
 Element& Element::set(Name attribute, std::string_view value) {
-  attributes_ += fmt::format(" {}=\"{}\"", attribute.text(), escape(value));
+  attributes_ += fmt::format(" {}=\"{}\"", attribute.text(), escape(value, false, value.size()));
   return *this;
 }
 

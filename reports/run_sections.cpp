@@ -56,7 +56,7 @@ void add_fact(Element& list, std::string_view name, std::string_view value) {
 }
 
 Element target_table(const RunRecord& record) {
-  constexpr std::size_t kMost = 100;
+  constexpr std::size_t kMost = 50;
   Element table =
       table_head("Targets", {"target", "version", "here", "arithmetic, or why not"}, "    ");
   Element body("tbody");
@@ -73,7 +73,7 @@ Element target_table(const RunRecord& record) {
 }  // namespace
 
 Element error_section(const RunRecord& record) {
-  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMost = 6;
   Element section = section_of("errors", "Error against bound, the whole run");
   const Shown shown = {0, std::min(kMost, record.errors.size()), record.errors.size()};
   if (record.errors.empty()) return section.add(note("No output values were compared."));
@@ -88,7 +88,7 @@ Element error_section(const RunRecord& record) {
 }
 
 Element coverage_section(const RunRecord& record) {
-  constexpr std::size_t kMost = 250;
+  constexpr std::size_t kMost = 50;
   Element section = section_of("coverage", "Coverage");
   if (record.coverage.empty()) return section.add(note("No coverage was recorded."));
   std::vector<const properties::CoverageRecord*> rows;

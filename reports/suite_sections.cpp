@@ -157,7 +157,7 @@ Element property_row(const RunRecord& record, const PropertyRecord& property,
 
 Element property_table(const RunRecord& record, const std::vector<const PropertyRecord*>& rows,
                        const std::vector<std::string>& ids, std::string_view caption) {
-  constexpr std::size_t kMost = 300;
+  constexpr std::size_t kMost = 60;
   const Shown shown = {0, std::min(kMost, rows.size()), rows.size()};
   Element table = table_head(caption,
                              {"verdict", "property", "target", "judged", "failed", "skipped",

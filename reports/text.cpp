@@ -80,9 +80,9 @@ std::string clean_text(std::string_view text, bool keep_lines, std::size_t limit
   return out;
 }
 
-std::string escape(std::string_view text, bool keep_lines) {
+std::string escape(std::string_view text, bool keep_lines, std::size_t limit) {
   std::string out;
-  for (const char c : clean_text(text, keep_lines)) {
+  for (const char c : clean_text(text, keep_lines, limit)) {
     switch (c) {
       case '&':
         out += "&amp;";

@@ -21,7 +21,7 @@ std::string clean_text(std::string_view text, bool keep_lines = false,
                        std::size_t limit = kMaxShown);
 
 /// `text` with & < > " ' escaped for HTML and XML, after clean_text.
-std::string escape(std::string_view text, bool keep_lines = false);
+std::string escape(std::string_view text, bool keep_lines = false, std::size_t limit = kMaxShown);
 
 /// "4,096".
 std::string grouped(std::int64_t number);

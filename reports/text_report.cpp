@@ -149,7 +149,7 @@ class TextReport {
         const std::string pad(widths[c] - width(part), ' ');
         if (c > 0) text += "  ";
         const bool verdict = status && kTable[c].title == "status";
-        const std::string word = verdict ? painted(part, *status) : part;
+        const std::string word = verdict && !part.empty() ? painted(part, *status) : part;
         text += kTable[c].number ? pad + word : word + pad;
       }
       text.erase(text.find_last_not_of(' ') + 1);

@@ -375,9 +375,8 @@ TEST(ProcessTarget, SurvivesAChildThatStopsReading) {
 TEST(ProcessTarget, SaysWhyThereIsNoTarget) {
   const auto failed = [](const std::string& mode) {
     const auto result = make_process_target(python("broken", {mode}));
-    const auto* failure = std::get_if<Failure>(&result);
-    EXPECT_NE(failure, nullptr) << mode;
-    return failure != nullptr ? *failure : Failure{};
+    EXPECT_TRUE(std::holds_alternative<Failure>(result)) << mode;
+    return std::get<Failure>(result);
   };
   EXPECT_EQ(failed("dies_at_start").kind, Failure::Kind::crash);
   expect_contains(failed("dies_at_start").detail, "No module named 'kernel'");
@@ -390,15 +389,13 @@ TEST(ProcessTarget, SaysWhyThereIsNoTarget) {
 
 TEST(ProcessTarget, SaysThatAProgramIsNotThere) {
   ProcessOptions options;
-  options.label = "nothing";
-  options.program = "/nowhere/at/all";
-  const auto path = make_process_target(options);
-  ASSERT_TRUE(std::holds_alternative<Failure>(path));
-  expect_contains(std::get<Failure>(path).detail, "/nowhere/at/all cannot be started");
-  options.program = "kvcheck-no-such-program";
-  const auto name = make_process_target(options);
-  ASSERT_TRUE(std::holds_alternative<Failure>(name));
-  expect_contains(std::get<Failure>(name).detail, "not in PATH");
+  for (const std::string program : {"/nowhere/at/all", "kvcheck-no-such-program"}) {
+    options.program = options.label = program;
+    const auto made = make_process_target(options);
+    ASSERT_TRUE(std::holds_alternative<Failure>(made));
+    expect_contains(std::get<Failure>(made).detail,
+                    program[0] == '/' ? program + " cannot be started" : "not in PATH");
+  }
 }
 
 }  // namespace

@@ -130,6 +130,27 @@ TEST(Fill, SeedChangesEveryTensor) {
   EXPECT_NE(a.query(0, 0, 0, 1, 2), b.query(0, 0, 0, 1, 2));
 }
 
+TEST(Fill, FirstEntrySelectsTheDataOfALaterEntry) {
+  for (const FillKind kind : kFills) {
+    const Scenario whole = windowed(kind, {append(6)});
+    Scenario part = whole;
+    part.batch = 1;
+    part.fill.first_entry = 1;
+    part.steps = {Append{{6}, {6}, 0}};
+    const Timeline whole_timeline(whole);
+    const Timeline part_timeline(part);
+    const Fill a(whole, whole_timeline);
+    const Fill b(part, part_timeline);
+    for (std::int64_t position = 0; position < 6; ++position) {
+      for (std::int64_t lane = 0; lane < 16; ++lane) {
+        EXPECT_EQ(a.key(1, 1, {{position}, 0}, lane), b.key(0, 1, {{position}, 0}, lane));
+        EXPECT_EQ(a.value(1, 1, {{position}, 0}, lane), b.value(0, 1, {{position}, 0}, lane));
+        EXPECT_EQ(a.query(0, 1, 3, position, lane), b.query(0, 0, 3, position, lane));
+      }
+    }
+  }
+}
+
 TEST(Fill, EveryValueIsRepresentable) {
   for (const ElementType type : kTypes) {
     for (const FillKind kind : kFills) {

@@ -81,6 +81,15 @@ TEST(Mask, BiasFollowsTheRankToo) {
   }
 }
 
+TEST(Mask, FirstEntrySelectsThePictureOfALaterEntry) {
+  for (const int rank : {2, 3, 4}) {
+    Scenario scenario = masked(MaskKind::boolean, rank);
+    const std::string second = picture(scenario, 1, 0);
+    scenario.fill.first_entry = 1;
+    EXPECT_EQ(second, picture(scenario, 0, 0));
+  }
+}
+
 TEST(Mask, SeedChangesThePicture) {
   Scenario scenario = masked(MaskKind::boolean, 2);
   const std::string first = picture(scenario, 0, 0);
