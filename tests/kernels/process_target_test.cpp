@@ -4,10 +4,8 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
