@@ -35,6 +35,16 @@ TEST(Order, IsTotalOnRandomScenarios) {
   }
 }
 
+TEST(Order, TellsScenariosOfEqualSizeApart) {
+  const Scenario a = plain_scenario({Append{{1}, {1}, 0}, Append{{2}, {2}, 0}});
+  const Scenario b = plain_scenario({Append{{2}, {2}, 0}, Append{{1}, {1}, 0}});
+  Scenario c = a, d = a;
+  c.scale = 0.25;
+  d.scale = 0.5;
+  EXPECT_NE(smaller(a, b), smaller(b, a));
+  EXPECT_NE(smaller(c, d), smaller(d, c));
+}
+
 TEST(Order, RanksEveryPartBeforeTheNext) {
   // Each edit makes one part larger; an edit further up outweighs all edits below it.
   using Edit = std::function<void(Scenario&)>;

@@ -197,14 +197,14 @@ TEST(RollbackPass, GoesDownToOne) {
 }
 
 TEST(RollbackPass, LandsOnTheWindowEdge) {
-  Scenario s = plain_scenario({Past{{9}}, Rollback{{7}}, Append{{1}, {1}, 1}});
+  Scenario s = plain_scenario({Past{{20}}, Rollback{{17}}, Append{{1}, {1}, 1}});
   s.cache.window_size = 5;
-  // Fails only where exactly one window is left, which no halving from 7 meets.
+  // Fails only where exactly one window is left, which no halving from 17 meets.
   const auto fails = [](const Scenario& t) {
     const auto lengths = lengths_before(t);
-    return lengths[1][0] == 9 && (lengths[2][0] == 2 || lengths[2][0] == 5);
+    return lengths[1][0] == 20 && (lengths[2][0] == 3 || lengths[2][0] == 5);
   };
-  EXPECT_EQ(steps_text(after(shrink_rollbacks, s, fails)), "past 9; rollback 4; append 1");
+  EXPECT_EQ(steps_text(after(shrink_rollbacks, s, fails)), "past 20; rollback 15; append 1");
 }
 
 TEST(RollbackPass, LandsOnEmpty) {
@@ -255,9 +255,9 @@ TEST(CoupledPass, MovesWindowCapacityAndLengthTogether) {
 TEST(CoupledPass, MovesTwoStepsTogether) {
   const Scenario s = plain_scenario({Past{{20}}, Rollback{{20}}, Append{{1}, {1}, 1}});
   const auto fails = [](const Scenario& t) {
-    return t.steps.size() == 3 && lengths_before(t)[2][0] == 0 && lengths_before(t)[1][0] >= 3;
+    return t.steps.size() == 3 && lengths_before(t)[2][0] == 0 && lengths_before(t)[1][0] >= 4;
   };
-  EXPECT_EQ(steps_text(after(shrink_coupled, s, fails)), "past 3; rollback 3; append 1");
+  EXPECT_EQ(steps_text(after(shrink_coupled, s, fails)), "past 4; rollback 4; append 1");
 }
 
 TEST(CoupledPass, TakesWholePeriodsOffALength) {

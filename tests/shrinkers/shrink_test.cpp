@@ -308,7 +308,7 @@ TEST(Shrink, StopsAtTheTimeBudget) {
     return false;
   };
   const Result result = shrink(start, slow, {}, {.time = std::chrono::milliseconds(1)});
-  EXPECT_EQ(result.evaluations, 1);
+  EXPECT_LE(result.evaluations, 1);
   EXPECT_EQ(result.stop, Stop::time);
 }
 
