@@ -15,7 +15,11 @@ namespace fs = std::filesystem;
 
 class RunFolderTest : public testing::Test {
  protected:
-  RunFolderTest() : store_{fs::temp_directory_path() / "kvcheck_run_folder_test"} {
+  // A folder for each test: they run at the same time in processes of their own.
+  RunFolderTest()
+      : store_{fs::temp_directory_path() /
+               (std::string("kvcheck_run_folder_") +
+                testing::UnitTest::GetInstance()->current_test_info()->name())} {
     fs::remove_all(store_.root);
   }
   ~RunFolderTest() override { fs::remove_all(store_.root); }

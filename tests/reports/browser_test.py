@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 from selenium import webdriver
+from selenium.webdriver.support.ui import WebDriverWait
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -101,7 +102,7 @@ class ReportPage(unittest.TestCase):
                     inside = self.script("return Boolean(arguments[0].closest('dialog'))", button)
                     if inside:
                         continue
-                    self.script("arguments[0].scrollIntoView({block: 'center'})", button)
+                    self.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", button)
                     button.click()
                     if self.find("dialog").get_property("open"):
                         self.find("[data-close]").click()
@@ -177,7 +178,7 @@ class ReportPage(unittest.TestCase):
     def test_failed_only_button(self):
         self.open("rows_after_rollback")
         button = self.find("[data-failed-only]")
-        self.script("arguments[0].scrollIntoView({block: 'center'})", button)
+        self.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", button)
         button.click()
         self.assertEqual(self.open_rows(self.find(".finding")), [3])
         self.assertEqual(button.get_attribute("aria-pressed"), "true")
@@ -191,7 +192,7 @@ class ReportPage(unittest.TestCase):
         button = self.find("[data-copy]")
         button.click()
         said = self.find("#said")
-        webdriver.support.ui.WebDriverWait(self.browser, 20).until(lambda _: said.text)
+        WebDriverWait(self.browser, 20).until(lambda _: said.text)
         if said.text == "Copied.":
             copied = self.browser.execute_async_script(
                 "navigator.clipboard.readText().then(arguments[0])")
@@ -204,7 +205,7 @@ class ReportPage(unittest.TestCase):
         self.script("navigator.clipboard.writeText = () => Promise.reject(new Error('no'))")
         self.find("[data-copy]").click()
         said = self.find("#said")
-        webdriver.support.ui.WebDriverWait(self.browser, 20).until(lambda _: said.text)
+        WebDriverWait(self.browser, 20).until(lambda _: said.text)
         self.assertIn("Ctrl+C", said.text)
         self.assertEqual(self.script("return String(getSelection())"),
                          "./kvcheck replay 3f9a0c55d2e81b47")
