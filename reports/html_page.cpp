@@ -101,23 +101,44 @@ kainjow::mustache::data links_of(bool findings, const std::string& first) {
   return links;
 }
 
+/// Elements of finished markup, and as many pieces of text beside them.
+std::size_t nodes_of(const std::vector<std::string>& sections) {
+  std::size_t nodes = 0;
+  for (const std::string& html : sections) {
+    for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+      if (html[at + 1] != '/') nodes += 2;
+    }
+  }
+  return nodes;
+}
+
 std::vector<std::string> sections_of(const RunRecord& record, const RunSummary& run,
                                      const std::vector<std::string>& ids) {
-  std::vector<std::string> sections;
-  sections.push_back(hero(record, run, ids).html());
-  sections.push_back(property_section(record, ids, kDetailed).html());
+  std::vector<std::string> findings, others;
   for (std::size_t i = 0; i < record.findings.size() && i < kDetailed; ++i) {
     SectionLimits limits;
     if (i > 0) limits = {32, 24, 1};
-    sections.push_back(finding_section(record, i, ids[i], i == 0, limits).html());
+    findings.push_back(finding_section(record, i, ids[i], i == 0, limits).html());
   }
   if (const Element further = further_findings(record, ids, kDetailed); !further.empty()) {
-    sections.push_back(further.html());
+    findings.push_back(further.html());
   }
-  sections.push_back(error_section(record).html());
-  sections.push_back(coverage_section(record).html());
-  sections.push_back(provenance_section(record).html());
-  sections.push_back(reading_section().html());
+  others.push_back(provenance_section(record).html());
+  others.push_back(reading_section().html());
+  const std::string first = hero(record, run, ids).html(), errors = error_section(record).html();
+
+  // The long tables share what is left: two of checks and one of situations.
+  constexpr std::size_t kMaxNodes = 19000, kNodesOfRow = 28, kTables = 3;
+  const std::size_t used = nodes_of(findings) + nodes_of(others) + nodes_of({first, errors});
+  const std::size_t rows = (kMaxNodes - std::min(kMaxNodes, used)) / kNodesOfRow / kTables;
+  const std::size_t max_rows = std::clamp<std::size_t>(rows, 20, 200);
+
+  std::vector<std::string> sections = {first};
+  sections.push_back(property_section(record, ids, kDetailed, max_rows).html());
+  sections.insert(sections.end(), findings.begin(), findings.end());
+  sections.push_back(errors);
+  sections.push_back(coverage_section(record, max_rows).html());
+  sections.insert(sections.end(), others.begin(), others.end());
   return sections;
 }
 

@@ -87,15 +87,14 @@ Element error_section(const RunRecord& record) {
   return section;
 }
 
-Element coverage_section(const RunRecord& record) {
-  constexpr std::size_t kMost = 50;
+Element coverage_section(const RunRecord& record, std::size_t max_rows) {
   Element section = section_of("coverage", "Coverage");
   if (record.coverage.empty()) return section.add(note("No coverage was recorded."));
   std::vector<const properties::CoverageRecord*> rows;
   for (const auto& row : record.coverage) rows.push_back(&row);
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto* a, const auto* b) { return (a->hits == 0) > (b->hits == 0); });
-  const Shown shown = {0, std::min(kMost, rows.size()), rows.size()};
+  const Shown shown = {0, std::min(max_rows, rows.size()), rows.size()};
   const auto unreached =
       std::count_if(rows.begin(), rows.end(), [](const auto* row) { return row->hits == 0; });
   section.add(Element("p").text(

@@ -156,9 +156,9 @@ Element property_row(const RunRecord& record, const PropertyRecord& property,
 }
 
 Element property_table(const RunRecord& record, const std::vector<const PropertyRecord*>& rows,
-                       const std::vector<std::string>& ids, std::string_view caption) {
-  constexpr std::size_t kMost = 60;
-  const Shown shown = {0, std::min(kMost, rows.size()), rows.size()};
+                       const std::vector<std::string>& ids, std::string_view caption,
+                       std::size_t max_rows) {
+  const Shown shown = {0, std::min(max_rows, rows.size()), rows.size()};
   Element table = table_head(caption,
                              {"verdict", "property", "target", "judged", "failed", "skipped",
                               "blind", "errored", "max ratio", "finding or reason"},
@@ -195,7 +195,7 @@ Element hero(const RunRecord& record, const RunSummary& run,
 }
 
 Element property_section(const RunRecord& record, const std::vector<std::string>& finding_ids,
-                         std::size_t detailed) {
+                         std::size_t detailed, std::size_t max_rows) {
   Element section("section");
   section.id("properties").cls("card").add(Element("h2").text("Properties"));
   std::vector<const PropertyRecord*> broken, green;
@@ -210,13 +210,14 @@ Element property_section(const RunRecord& record, const std::vector<std::string>
   for (std::size_t i = detailed; i < ids.size(); ++i) ids[i] = "further";
   if (record.properties.empty()) return section.add(note("The record holds no properties."));
   if (!broken.empty()) {
-    section.add(property_table(record, broken, ids, "Checks that need attention"));
+    section.add(property_table(record, broken, ids, "Checks that need attention", max_rows));
   }
   if (!green.empty()) {
     Element rest =
         details(counted(static_cast<std::int64_t>(green.size()), "check") + " passed or skipped",
                 broken.empty());
-    section.add(rest.add(property_table(record, green, ids, "Checks that passed or were skipped")));
+    section.add(rest.add(
+        property_table(record, green, ids, "Checks that passed or were skipped", max_rows)));
   }
   return section;
 }
