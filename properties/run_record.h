@@ -115,7 +115,7 @@ struct FindingRecord {
   Kind kind = Kind::over_bound;
   std::string summary;  ///< One sentence with the numbers.
   std::string hash;     ///< Of the minimal scenario.
-  std::string file;     ///< Relative to the run folder.
+  std::string file;     ///< Name in the corpus folder of failing scenarios.
   std::uint64_t case_index = 0;
   model::Scenario minimal, first, worst;
   double worst_ratio = 0;
