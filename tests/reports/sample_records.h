@@ -15,7 +15,7 @@ std::vector<std::string_view> names();
 /// \throws std::invalid_argument for an unknown name
 properties::RunRecord record(std::string_view name);
 
-/// 60 findings of 4,096 steps, 400 checks, 400 situations: more than any page can hold.
+/// 60 findings, the first of 4,096 steps, 400 checks, 400 situations: more than any page holds.
 properties::RunRecord overfull();
 
 /// Text that tries to break out of every context: markup, script ends, quotes, terminal escapes,
