@@ -151,7 +151,10 @@ Element property_row(const RunRecord& record, const PropertyRecord& property,
                                    to_string(record.findings[findings[i]].kind))));
   }
   if (findings.size() > kLinks) last.text(fmt::format(", {} in all", findings.size()));
-  if (!property.reason.empty()) last.text(findings.empty() ? "" : " ").text(property.reason);
+  // A finding tells its own story; the reason would only repeat it.
+  const bool told = !findings.empty() && property.status == Verdict::failed;
+  if (!property.reason.empty() && !told)
+    last.text(findings.empty() ? "" : " ").text(property.reason);
   return row.add(last);
 }
 

@@ -162,6 +162,7 @@ class TextReport {
     std::vector<std::string> said;
     for (const auto& p : record_.properties) {
       if (p.reason.empty() || p.status == Verdict::passed) continue;
+      if (p.status == Verdict::failed && !findings_of(record_, p).empty()) continue;
       const std::string text =
           fmt::format("{} {} on {}: {}", p.property, to_string(p.status), p.target, p.reason);
       if (std::find(said.begin(), said.end(), text) == said.end()) said.push_back(text);

@@ -145,6 +145,26 @@ TEST(RunRecordJson, KeepsEveryFieldThroughText) {
   EXPECT_EQ(finding.evidence.failing_step, 2);
 }
 
+TEST(RunRecordJson, WritesEveryFieldOfEveryStruct) {
+  // One number per struct: its fields in the header. `totals` stands for three of the run's.
+  const Json run = to_json(full_record());
+  EXPECT_EQ(run.size(), 17u);
+  EXPECT_EQ(run["targets"][0].size(), 5u);
+  EXPECT_EQ(run["properties"][0].size(), 11u);
+  EXPECT_EQ(run["coverage"][0].size(), 4u);
+  EXPECT_EQ(run["errors"][0].size(), 6u);
+  const Json& finding = run["findings"][0];
+  EXPECT_EQ(finding.size(), 21u);
+  EXPECT_EQ(finding["trail"][0].size(), 3u);
+  EXPECT_EQ(finding["evidence"].size(), 4u);
+  const Json& step = finding["evidence"]["steps"][0];
+  EXPECT_EQ(step.size(), 8u);
+  EXPECT_EQ(step["entries"][0].size(), 6u);
+  EXPECT_EQ(step["visibility"][0].size(), 7u);
+  EXPECT_EQ(step["rows"][0].size(), 5u);
+  EXPECT_EQ(step["elements"][0].size(), 13u);
+}
+
 TEST(RunRecordJson, KeepsDoublesToTheBit) {
   RunRecord run = full_record();
   auto& element = run.findings[0].evidence.steps[0].elements[0];

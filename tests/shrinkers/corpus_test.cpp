@@ -336,11 +336,11 @@ TEST_F(Corpus, RefusesAHugeFileWithoutReadingIt) {
 }
 
 TEST_F(Corpus, ALongTokenDoesNotFloodTheMessage) {
-  const std::string message = complaint("{\"schema\": " + std::string(1000000, 'x') + "}");
+  // The bad byte ends a text of a thousand letters, which the parser quotes.
+  const std::string message =
+      complaint("{\"schema\":1,\"summary\":\"" + std::string(1000, 'y') + "\xff\"}");
   EXPECT_EQ(message.rfind("not JSON: ", 0), 0u);
-  EXPECT_EQ(complaint("{\"schema\":1,\"summary\":\"" + std::string(1000, 'y') + "\xff\"}")
-                .rfind("not JSON: ", 0),
-            0u);
+  EXPECT_EQ(message.find("yy"), std::string::npos) << message;
 }
 
 TEST_F(Corpus, RefusesBytesThatAreNoText) {
