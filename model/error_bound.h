@@ -20,6 +20,7 @@ struct ArithmeticProfile {
   double logit_roundoff = 0;        ///< Extra rounding when logits are stored narrower than u.
   double probability_roundoff = 0;  ///< u_P: weights stored narrower before P.V; 0 = not.
   double exp_error = 1.1920928955078125e-7;  ///< Relative error of exp: 1 ulp of f32.
+  double tanh_error = 4.76837158203125e-7;   ///< Relative error of tanh: 4 ulp of f32.
   bool exp_flushes = false;                  ///< exp returns 0 below the least normal number.
   bool base_two = false;           ///< Exponentials in base 2 with the factor folded into scale.
   bool scale_on_operands = false;  ///< sqrt(scale) on Q and on K: two more roundings per product.
@@ -43,10 +44,12 @@ ArithmeticProfile double_profile();
 
 /// One visible key of a row, as the bound sees it.
 struct KeyTerm {
-  double product = 0;    ///< scale * q.k
-  double magnitude = 0;  ///< scale * sum over lanes of |q_c k_c|
-  double bias = 0;       ///< What the mask adds; 0 for none.
-  double weight = 0;     ///< Softmax weight.
+  double product = 0;        ///< scale * q.k
+  double magnitude = 0;      ///< scale * sum over lanes of |q_c k_c|
+  double bias = 0;           ///< What the mask adds; 0 for none.
+  double weight = 0;         ///< Softmax weight.
+  double score = 0;          ///< The product after softcap; equals product without one.
+  double operand_error = 0;  ///< scale * sum(|q_c| dk_c + |k_c| dq_c + dq_c dk_c), see operands.h.
 };
 
 /// Sums over the visible keys for one output lane, o being the output there.
@@ -55,6 +58,7 @@ struct LaneSums {
   double magnitude = 0;  ///< sum w_j |v_j|
   double values = 0;     ///< sum |v_j|
   double widest = 0;     ///< max |v_j - o|; read only if RowBound::needs_widest().
+  double value_error = 0;  ///< sum w_j dv_j: values that the target may hold otherwise.
 };
 
 /// The bound of one row: what all its output lanes share.

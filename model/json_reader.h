@@ -100,6 +100,11 @@ class Reader {
     if (!value->is_number()) fail(field(name), shown(*value), "must be a number");
     out = value->get<double>();
   }
+  void read(const std::string& name, double& out) {
+    std::optional<double> value;
+    read(name, value);
+    if (value) out = *value;
+  }
   template <class Enum>
   void read(const std::string& name, Enum& out, std::initializer_list<Enum> choices) {
     const Json* value = find(name);

@@ -174,7 +174,51 @@ Scenario normalise(Scenario scenario) {
 std::string_view to_string(Operator op) { return op == Operator::gqa ? "gqa" : "attention"; }
 
 std::string_view to_string(LayoutKind layout) {
-  return layout == LayoutKind::full ? "full" : "block";
+  switch (layout) {
+    case LayoutKind::full:
+      return "full";
+    case LayoutKind::block:
+      return "block";
+    case LayoutKind::min_overflow:
+      return "min_overflow";
+    case LayoutKind::ring:
+      return "ring";
+    case LayoutKind::sinks:
+      return "sinks";
+    case LayoutKind::paged:
+      return "paged";
+  }
+  return "?";
+}
+
+std::string_view to_string(QuantisationKind kind) {
+  switch (kind) {
+    case QuantisationKind::none:
+      return "none";
+    case QuantisationKind::int8:
+      return "int8";
+    case QuantisationKind::int4:
+      return "int4";
+    case QuantisationKind::fp8:
+      return "fp8";
+  }
+  return "?";
+}
+
+std::string_view to_string(QkOutput output) {
+  switch (output) {
+    case QkOutput::none:
+      return "none";
+    case QkOutput::raw:
+      return "raw";
+    case QkOutput::softcapped:
+      return "softcapped";
+    case QkOutput::biased:
+      return "biased";
+    case QkOutput::probabilities:
+      return "probabilities";
+  }
+  return "?";
 }
 
 std::string_view to_string(FillKind kind) {
@@ -187,6 +231,8 @@ std::string_view to_string(FillKind kind) {
       return "position_code";
     case FillKind::position_block:
       return "position_block";
+    case FillKind::literal:
+      return "literal";
   }
   return "?";
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/json_reader.h"
+#include "model/tensor_json.h"
 
 namespace kvcheck::model {
 namespace {
@@ -35,11 +36,13 @@ Step read_step(const Json& json, const std::string& path, std::int64_t batch,
     broadcast(append.queries, batch);
     append.generation = rollbacks_before;
     reader.read("generation", append.generation);
+    read_tensors(reader, append.tensors);
     step = append;
   } else if (json.contains("past")) {
     Past past;
     reader.read("past", past.tokens);
     broadcast(past.tokens, batch);
+    read_tensors(reader, past.tensors);
     step = past;
   } else if (json.contains("rollback")) {
     Rollback rollback;
@@ -66,8 +69,10 @@ Json step_json(const Step& step, std::int64_t rollbacks_before) {
     json["append"] = counts_json(append->tokens);
     if (append->queries != append->tokens) json["queries"] = counts_json(append->queries);
     if (append->generation != rollbacks_before) json["generation"] = append->generation;
+    write_tensors(json, append->tensors);
   } else if (const auto* past = std::get_if<Past>(&step)) {
     json["past"] = counts_json(past->tokens);
+    write_tensors(json, past->tensors);
   } else {
     json["rollback"] = counts_json(std::get<Rollback>(step).tokens);
   }
@@ -76,9 +81,23 @@ Json step_json(const Step& step, std::int64_t rollbacks_before) {
 
 void read_cache(const Json& json, CacheSpec& cache) {
   Reader reader(json, "cache");
-  reader.read("layout", cache.layout, {LayoutKind::full, LayoutKind::block});
+  reader.read("layout", cache.layout,
+              {LayoutKind::full, LayoutKind::block, LayoutKind::min_overflow, LayoutKind::ring,
+               LayoutKind::sinks, LayoutKind::paged});
   reader.read("capacity", cache.capacity);
   reader.read("window_size", cache.window_size);
+  // The operators write "no window" as -1.
+  if (cache.window_size == -1) cache.window_size.reset();
+  reader.read("sink_tokens", cache.sink_tokens);
+  reader.read("page_size", cache.page_size);
+  if (const Json* inner = reader.find("quantisation")) {
+    Reader quantisation(*inner, "cache.quantisation");
+    quantisation.read("kind", cache.quantisation.kind,
+                      {QuantisationKind::none, QuantisationKind::int8, QuantisationKind::int4,
+                       QuantisationKind::fp8});
+    quantisation.read("per_channel", cache.quantisation.per_channel);
+    quantisation.finish();
+  }
   reader.finish();
 }
 
@@ -89,6 +108,25 @@ void read_mask(const Json& json, MaskSpec& mask) {
   reader.read("hidden_percent", mask.hidden_percent);
   reader.read("seed", mask.seed);
   reader.read("empty_rows", mask.empty_rows);
+  reader.read("one_entry", mask.one_entry);
+  reader.read("one_head", mask.one_head);
+  reader.read("one_query", mask.one_query);
+  reader.read("missing_columns", mask.missing_columns);
+  reader.finish();
+}
+
+void read_rotary(const Json& json, RotarySpec& rotary) {
+  Reader reader(json, "rotary");
+  reader.read("interleaved", rotary.interleaved);
+  reader.read("dim", rotary.dim);
+  if (const Json* inner = reader.find("position_ids")) {
+    Reader ids(*inner, "rotary.position_ids");
+    PositionIds& read = rotary.position_ids.emplace();
+    ids.read("shift", read.shift);
+    ids.read("stride", read.stride);
+    ids.read("extra_columns", read.extra_columns);
+    ids.finish();
+  }
   reader.finish();
 }
 
@@ -96,7 +134,8 @@ void read_fill(const Json& json, FillSpec& fill) {
   Reader reader(json, "fill");
   reader.read(
       "kind", fill.kind,
-      {FillKind::random, FillKind::needles, FillKind::position_code, FillKind::position_block});
+      {FillKind::random, FillKind::needles, FillKind::position_code, FillKind::position_block,
+       FillKind::literal});
   reader.read("seed", fill.seed);
   reader.read("index", fill.index);
   reader.read("first_entry", fill.first_entry);
@@ -137,15 +176,38 @@ Json cache_json(const CacheSpec& cache) {
   json["layout"] = to_string(cache.layout);
   if (cache.capacity != 0) json["capacity"] = cache.capacity;
   if (cache.window_size) json["window_size"] = *cache.window_size;
+  if (cache.sink_tokens != 0) json["sink_tokens"] = cache.sink_tokens;
+  if (cache.page_size != 0) json["page_size"] = cache.page_size;
+  if (cache.quantisation != Quantisation{}) {
+    json["quantisation"] = {{"kind", to_string(cache.quantisation.kind)},
+                            {"per_channel", cache.quantisation.per_channel}};
+  }
   return json;
 }
 
 Json mask_json(const MaskSpec& mask) {
-  return {{"kind", to_string(mask.kind)},
-          {"rank", mask.rank},
-          {"hidden_percent", mask.hidden_percent},
-          {"seed", mask.seed},
-          {"empty_rows", mask.empty_rows}};
+  Json json{{"kind", to_string(mask.kind)},
+            {"rank", mask.rank},
+            {"hidden_percent", mask.hidden_percent},
+            {"seed", mask.seed},
+            {"empty_rows", mask.empty_rows}};
+  if (mask.one_entry) json["one_entry"] = true;
+  if (mask.one_head) json["one_head"] = true;
+  if (mask.one_query) json["one_query"] = true;
+  if (mask.missing_columns != 0) json["missing_columns"] = mask.missing_columns;
+  return json;
+}
+
+Json rotary_json(const RotarySpec& rotary) {
+  Json json = Json::object();
+  if (rotary.interleaved) json["interleaved"] = true;
+  if (rotary.dim != 0) json["dim"] = rotary.dim;
+  if (rotary.position_ids) {
+    json["position_ids"] = {{"shift", rotary.position_ids->shift},
+                            {"stride", rotary.position_ids->stride},
+                            {"extra_columns", rotary.position_ids->extra_columns}};
+  }
+  return json;
 }
 
 Json fill_json(const FillSpec& fill) {
@@ -219,8 +281,18 @@ Json to_json(const Scenario& s) {
   if (s.share_buffers != defaults.share_buffers) json["share_buffers"] = s.share_buffers;
   if (s.causal != defaults.causal) json["causal"] = s.causal;
   if (s.nonpad_kv_seqlen) json["nonpad_kv_seqlen"] = true;
+  if (s.right_window_size) json["right_window_size"] = *s.right_window_size;
+  if (s.input_rank != defaults.input_rank) json["input_rank"] = s.input_rank;
+  if (s.packed_qkv) json["packed_qkv"] = true;
   if (s.mask.kind != MaskKind::none) json["mask"] = mask_json(s.mask);
   if (s.scale) json["scale"] = *s.scale;
+  if (s.softcap != 0) json["softcap"] = s.softcap;
+  if (s.smooth_softmax) json["smooth_softmax"] = true;
+  if (s.head_sink) json["head_sink"] = true;
+  if (s.rotary) json["rotary"] = rotary_json(*s.rotary);
+  if (s.qk_norm) json["qk_norm"] = {{"epsilon", s.qk_norm->epsilon}};
+  if (s.qk_output != QkOutput::none) json["qk_output"] = to_string(s.qk_output);
+  if (s.softmax_precision) json["softmax_precision"] = to_string(*s.softmax_precision);
   json["fill"] = fill_json(s.fill);
   if (s.poison != defaults.poison) json["poison"] = to_string(s.poison);
   json["steps"] = Json::array();
@@ -252,8 +324,28 @@ Scenario scenario_from_json(const Json& json) {
   reader.read("share_buffers", s.share_buffers);
   reader.read("causal", s.causal);
   reader.read("nonpad_kv_seqlen", s.nonpad_kv_seqlen);
+  reader.read("right_window_size", s.right_window_size);
+  if (s.right_window_size == -1) s.right_window_size.reset();
+  reader.read("input_rank", s.input_rank);
+  reader.read("packed_qkv", s.packed_qkv);
   if (const Json* mask = reader.find("mask")) read_mask(*mask, s.mask);
   reader.read("scale", s.scale);
+  reader.read("softcap", s.softcap);
+  reader.read("smooth_softmax", s.smooth_softmax);
+  reader.read("head_sink", s.head_sink);
+  if (const Json* rotary = reader.find("rotary")) read_rotary(*rotary, s.rotary.emplace());
+  if (const Json* norm = reader.find("qk_norm")) {
+    Reader inner(*norm, "qk_norm");
+    inner.read("epsilon", s.qk_norm.emplace().epsilon);
+    inner.finish();
+  }
+  reader.read("qk_output", s.qk_output,
+              {QkOutput::none, QkOutput::raw, QkOutput::softcapped, QkOutput::biased,
+               QkOutput::probabilities});
+  if (const Json* precision = reader.find("softmax_precision"); precision && !precision->is_null()) {
+    reader.read("softmax_precision", s.softmax_precision.emplace(),
+                {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::f64});
+  }
   if (const Json* fill = reader.find("fill")) read_fill(*fill, s.fill);
   reader.read("poison", s.poison, {Poison::zero, Poison::finite, Poison::huge, Poison::nan});
   const Json* steps = reader.find("steps");
