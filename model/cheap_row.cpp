@@ -58,6 +58,7 @@ void CheapRow::multiply(const AttentionRowInput& input) {
     terms_[j].product = row_.products[j];
     terms_[j].magnitude = std::abs(scale) * total(magnitude);
     terms_[j].bias = input.biases[j];
+    terms_[j].score = row_.products[j];
   }
 }
 
