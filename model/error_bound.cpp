@@ -165,7 +165,8 @@ double RowBound::lambda(const KeyTerm& key, std::size_t j) const {
 
 void RowBound::set_losses(double keys, double exp_sum) {
   // The largest logit has the weight 1 before normalisation, so the computed sum is not below it.
-  const double sum = std::max(1.0, total_growth_ < 1 ? exp_sum * (1 - total_growth_) : 1.0);
+  const double largest = profile_.fused_shift ? std::exp(-u_ * std::abs(highest_)) : 1.0;
+  const double sum = std::max(largest, total_growth_ < 1 ? exp_sum * (1 - total_growth_) : 0.0);
   // A two-pass kernel may normalise the weights before it stores them, and then loses the spacing
   // of a weight that is already divided by the sum.
   const double divisor = errors_.two_pass ? 1.0 : sum;
@@ -228,10 +229,10 @@ double RowBound::lse_error(double lse, ElementType type) const {
   const double sum = log_error(errors_.sum + lost_sum_);
   const double log = std::max(0.0, lse - top_) + stretch + sum;
   const double factors = p.base_two ? compound_roundoff(2, u_) : 0;
-  double error = stretch + sum + (p.exp_error + factors) * log;
+  double error = stretch + sum + times(p.exp_error + factors, log);
   if (p.fused_shift) error += u_ * std::abs(highest_);
   error += (compound_roundoff(1, u_) + factors) * (std::abs(lse) + error);
-  error += store_roundoff(p, type) * (std::abs(lse) + error);
+  error += times(store_roundoff(p, type), std::abs(lse) + error);
   return (error + subnormal_half_spacing(type)) * kOwnArithmetic;
 }
 
