@@ -170,7 +170,12 @@ void RowBound::set_losses(double keys, double exp_sum) {
   // A two-pass kernel may normalise the weights before it stores them, and then loses the spacing
   // of a weight that is already divided by the sum.
   const double divisor = errors_.two_pass ? 1.0 : sum;
-  lost_ = weight_spacing_ / divisor + spacing_ / sum;
+  const bool stores = errors_.two_pass || profile_.probability_roundoff > 0;
+  const double stored = stores ? weight_spacing_ / divisor : 0;
+  const double made = spacing_ / sum;
+  // What exp has flushed cannot be lost again.
+  const bool once = profile_.exp_flushes && profile_.probability_roundoff == 0;
+  lost_ = once ? std::max(stored, made) : stored + made;
   lost_products_ = (keys + errors_.rescales) * spacing_ / divisor;
   lost_sum_ = (keys + errors_.rescales) * spacing_ / sum;
   if (profile_.sums_stored_weights) lost_sum_ += keys * weight_spacing_ / sum;
@@ -227,7 +232,8 @@ double RowBound::lse_error(double lse, ElementType type) const {
   // |log sum w e^lambda| is below the largest |lambda|, and below -log(1 - Phi).
   const double stretch = std::min(log_error(total_growth_), std::log1p(widest_growth_));
   const double sum = log_error(errors_.sum + lost_sum_);
-  const double log = std::max(0.0, lse - top_) + stretch + sum;
+  // A sink outside the maximum stays in the logarithm.
+  const double log = std::max(0.0, lse - std::min(top_, lowest_maximum_)) + stretch + sum;
   const double factors = p.base_two ? compound_roundoff(2, u_) : 0;
   double error = stretch + sum + times(p.exp_error + factors, log);
   if (p.fused_shift) error += u_ * std::abs(highest_);

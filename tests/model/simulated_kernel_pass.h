@@ -65,8 +65,8 @@ class RowKernel {
   T e(T x, std::size_t j) {
     if (x == 0) return 1;
     const auto wide = static_cast<double>(x);
-    return constant((style_.base_two ? std::exp2(wide) : std::exp(wide)) *
-                    wobble(style_.exp_error, j));
+    const double out = (style_.base_two ? std::exp2(wide) : std::exp(wide));
+    return out < style_.flushes_below ? 0 : constant(out * wobble(style_.exp_error, j));
   }
 
   void prepare() {
@@ -255,10 +255,10 @@ class RowKernel {
     return whole;
   }
 
-  T log_of(T sum) {
+  T log_of(T sum, std::size_t split) {
     const auto wide = static_cast<double>(sum);
     return constant((style_.base_two ? std::log2(wide) : std::log(wide)) *
-                    wobble(style_.exp_error, 0));
+                    wobble(style_.exp_error, split));
   }
 
   /// Splits normalised on their own, then weighed by exp(lse_i - max lse).
@@ -266,9 +266,10 @@ class RowKernel {
     Part whole;
     whole.output.assign(row_.lanes, T(0));
     std::vector<T> lses;
-    for (Part& p : parts) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      Part& p = parts[i];
       const T top = style_.fused_shift ? r(p.top * r(scale_ * factor_)) : p.top;
-      lses.push_back(r(top + log_of(p.sum)));
+      lses.push_back(r(top + log_of(p.sum, i)));
       for (T& x : p.output) x = r(x / p.sum);
     }
     whole.top = *std::max_element(lses.begin(), lses.end());
@@ -292,7 +293,7 @@ class RowKernel {
       p.top = top;
     }
     if (!style_.fused_shift) {
-      lse_ = r(p.top + log_of(p.sum));
+      lse_ = r(p.top + log_of(p.sum, 0));
       if (style_.base_two) lse_ = r(lse_ * constant(std::log(2.0)));
     }
     std::vector<double> out;

@@ -16,6 +16,7 @@ struct RowStyle {
   Narrowing output = narrowing(ElementType::f32);
   double exp_error = 0x1p-23;  ///< Errors are drawn up to these, rounding included.
   double tanh_error = 0x1p-21;
+  double flushes_below = 0;  ///< Results of exp.
 
   // Logits.
   bool fma = false;
