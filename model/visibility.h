@@ -3,6 +3,7 @@
 // GroupQueryAttention (contract 1.4.7): causal: j <= p; window W: j >= p-W+1; always j < T.
 // Attention (contract 2.4, 2.5): causal: j <= i + offset with offset = P when a past is given,
 // nonpad[b] - Sq with nonpad_kv_seqlen, 0 otherwise; then the mask; always j < T.
+// Layout sinks: the sinks besides the window (see layouts/sinks.h).
 #pragma once
 
 #include <cstdint>

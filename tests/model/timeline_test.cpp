@@ -65,8 +65,8 @@ TEST(Timeline, InexactRollbackLeavesTheRestUndefinedWithTheReason) {
     EXPECT_FALSE(timeline.steps()[step].defined) << step;
     // The first inexact rollback is the reason of all that follows, whatever comes later.
     EXPECT_EQ(timeline.steps()[step].undefined_reason,
-              "rollback of 3 at T=12 is not exact: L(9)=6 but L(12)-3=3; the largest exact depth "
-              "there is 2")
+              "rollback of 3 at T=12 is not exact: length 9 needs position 3 in row 0, which "
+              "position 6 has taken; the largest exact depth there is 2")
         << step;
   }
   EXPECT_TRUE(at(timeline, 2).rollback_exact);
