@@ -74,14 +74,6 @@ const Rows& at(const std::vector<SimulatedBuffer>& states, std::int64_t length) 
   return states[static_cast<std::size_t>(length)].rows();
 }
 
-std::int64_t row_with(const Rows& rows, std::int64_t position) {
-  return std::find(rows.begin(), rows.end(), position) - rows.begin();
-}
-
-bool holds(const Rows& rows, std::int64_t position) {
-  return row_with(rows, position) < static_cast<std::int64_t>(rows.size());
-}
-
 /// Smallest p such that p .. T-1 are all held.
 std::int64_t first_of_run(const Rows& rows, std::int64_t length) {
   std::int64_t first = length;
@@ -126,21 +118,6 @@ TEST_P(LayoutPolicy, KeepsTheWindowAndTheSinks) {
   });
 }
 
-/// Some query of the step reads a position that the finished buffer no longer holds; for pages,
-/// the step finds no free page.
-bool needs_staging(const CacheSpec& cache, const SimulatedBuffer& before, const Rows& after,
-                   std::int64_t past, std::int64_t tokens) {
-  if (cache.layout == LayoutKind::paged) return !before.fits(tokens);
-  // Together the queries read from the first one's window up to the last token.
-  const std::int64_t length = past + tokens;
-  const std::int64_t read = std::max<std::int64_t>(0, past - *cache.window_size + 1);
-  if (length - read > cache.capacity) return true;
-  for (std::int64_t p = read; p < length; ++p) {
-    if (!holds(after, p)) return true;
-  }
-  return false;
-}
-
 TEST_P(LayoutPolicy, StepsOfEverySizeLeaveTheSameRowsAndStageWhereTheyMust) {
   std::int64_t staged = 0, unstaged_evictions = 0;
   for_each_cache(GetParam(), [&](const CacheSpec& cache) {
@@ -169,16 +146,6 @@ TEST_P(LayoutPolicy, StepsOfEverySizeLeaveTheSameRowsAndStageWhereTheyMust) {
   });
   EXPECT_GT(staged, 1000);
   EXPECT_GT(unstaged_evictions, 1000);
-}
-
-/// Whether every position from `oldest` on that length T-k holds stands in the same row at T.
-bool in_place(const Rows& longer, const Rows& shorter, std::int64_t oldest) {
-  for (std::size_t row = 0; row < shorter.size(); ++row) {
-    if (shorter[row] >= std::max<std::int64_t>(0, oldest) && longer[row] != shorter[row]) {
-      return false;
-    }
-  }
-  return true;
 }
 
 TEST_P(LayoutPolicy, RollbackIsExactWhereTheRowsAreInPlace) {
