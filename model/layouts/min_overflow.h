@@ -1,5 +1,5 @@
 // The older wording of the windowed cache: the newest C tokens, shifted by every overflow. The
-// rewind check of ONNX Runtime GenAI assumes it, and the CUDA kernel kept it for any capacity
+// rewind check of ONNX Runtime GenAI assumes it, and the CUDA kernel kept it until PR 32419
 // (contract 3.5, 3.6, 4.13).
 #pragma once
 

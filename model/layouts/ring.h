@@ -1,5 +1,4 @@
-// A ring buffer: the position modulo the capacity. Common outside ONNX Runtime: rotating caches
-// of MLX, llama.cpp and others.
+// A ring buffer: the position modulo the capacity, as in litgpt and in the rotating caches of MLX.
 #pragma once
 
 #include <cstdint>
