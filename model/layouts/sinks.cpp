@@ -41,9 +41,9 @@ std::int64_t SinksLayout::max_exact_rollback(std::int64_t length) const {
 }
 
 bool SinksLayout::stages(std::int64_t past, std::int64_t tokens) const {
-  // A query among the sinks reads no row that moves; the first one behind them then decides.
-  return past + tokens > capacity_ &&
-         first_recent(past + tokens) > std::max(sink_tokens_, past - window_size_ + 1);
+  // Past C the oldest recent row is given away, and the first query behind the sinks reads it
+  // unless its window begins later.
+  return past + tokens > capacity_ && first_recent(past + tokens) > past - window_size_ + 1;
 }
 
 LengthShare SinksLayout::exact_drafts(std::int64_t) const { return {0, 1}; }

@@ -19,7 +19,7 @@ namespace kvcheck::model {
 /// all; see head_sink. W counts the window alone: a query sees the sinks besides.
 ///
 /// Rollback: exact iff T <= C, or T-k <= N, where only sinks are left.
-/// Staging: iff T > C and T - (C-N) > max(N, P - W + 1); never at any P iff C >= N + W + S - 1.
+/// Staging: iff T > C and T - (C-N) > P - W + 1; never at any P iff C >= N + W + S - 1.
 /// Drafts: none is exact once the cache has filled, at any capacity.
 class SinksLayout final : public Layout {
  public:
