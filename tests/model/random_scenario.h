@@ -53,9 +53,13 @@ class ScenarioSource {
     s.head_size = between(1, 16);
     s.value_head_size = between(1, 16);
     s.element_type = static_cast<ElementType>(between(0, 3));
-    s.cache.layout = chance(60) ? LayoutKind::block : LayoutKind::full;
+    s.cache.layout = chance(40)   ? LayoutKind::block
+                     : chance(40) ? LayoutKind::full
+                                  : static_cast<LayoutKind>(between(2, 5));
     s.cache.capacity = chance(30) ? 0 : between(1, 12);
     if (chance(70)) s.cache.window_size = between(1, 8);
+    if (s.cache.layout == LayoutKind::sinks || chance(5)) s.cache.sink_tokens = between(0, 4);
+    if (s.cache.layout == LayoutKind::paged || chance(5)) s.cache.page_size = between(1, 5);
     s.share_buffers = chance(50);
     s.causal = chance(70);
     s.nonpad_kv_seqlen = chance(40);
@@ -105,7 +109,7 @@ class ScenarioSource {
   }
 
   void mutate(Scenario& s) {
-    switch (between(0, 15)) {
+    switch (between(0, 17)) {
       case 0:
         s.opset = static_cast<int>(between(-1, 30));
         break;
@@ -151,6 +155,12 @@ class ScenarioSource {
       case 14:
         s.steps.push_back(Past{{hostile()}});
         break;
+      case 15:
+        s.cache.sink_tokens = hostile();
+        break;
+      case 16:
+        s.cache.page_size = hostile();
+        break;
       default:
         mutate_step(s);
         break;
@@ -159,9 +169,12 @@ class ScenarioSource {
 
   /// Takes one field from `other`, or moves one count by one.
   void nudge(Scenario& s, const Scenario& other) {
-    switch (between(0, 11)) {
+    switch (between(0, 12)) {
       case 0:
         s.cache.capacity += between(-1, 2);
+        break;
+      case 12:
+        (chance(50) ? s.cache.sink_tokens : s.cache.page_size) += between(-1, 1);
         break;
       case 1:
         s.cache.window_size = other.cache.window_size;
