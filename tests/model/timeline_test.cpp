@@ -167,7 +167,7 @@ TEST(Timeline, ReplacedTokensCarryTheGenerationOfTheirAppend) {
 }
 
 TEST(Timeline, AgreesWithListsOfTokensOnRandomScenarios) {
-  ScenarioSource source(11);
+  ScenarioSource source(11, true);
   std::int64_t rewritten = 0, undefined = 0;
   for (int i = 0; i < 3000; ++i) {
     const Scenario s = source.valid();
@@ -309,7 +309,7 @@ class WrittenRows {
 };
 
 TEST(Timeline, RowsFollowRandomAppendsAndRollbacks) {
-  ScenarioSource source(5);
+  ScenarioSource source(5, true);
   std::int64_t kept_gaps = 0, inexact = 0;
   for (int i = 0; i < 4000; ++i) {
     Scenario s;

@@ -138,11 +138,12 @@ bool is_seen(const Scenario& s, std::int64_t past, std::int64_t length, std::int
   if (s.causal && key > query + offset) return false;
   const bool sink = s.cache.layout == LayoutKind::sinks && key < s.cache.sink_tokens;
   if (s.cache.window_size && !sink && query + offset - key >= *s.cache.window_size) return false;
+  if (s.right_window_size && key - (query + offset) > *s.right_window_size) return false;
   return !mask_hides(s, entry, head, {query + offset}, {key});
 }
 
 TEST(Visibility, AgreesWithTheDefinitionOnRandomScenarios) {
-  ScenarioSource source(5);
+  ScenarioSource source(5, true);
   std::int64_t empty = 0, windowed = 0, masked = 0;
   for (int i = 0; i < 1500; ++i) {
     const Scenario s = source.valid();
