@@ -130,13 +130,10 @@ TEST(Quantisation, AnIntervalIsAsNarrowAsItsCodes) {
   EXPECT_EQ(quantise_interval(kInt8, 0.1F, -0.35, 100), (CodeRange{-4, 127}));
   EXPECT_EQ(quantise_interval(kInt8, 0.1F, kNan, 0), code_range(kInt8));
   EXPECT_EQ(quantise_interval(kFp8, 2, 1, 1), (CodeRange{0.5, 0.5}));
-  // 4.35F times the reciprocal of 0.3F and over it straddle the tie 14.5.
-  const double tie = 4.35F;
-  EXPECT_EQ(quantise_interval(kInt8, 0.3F, tie, tie),
-            (CodeRange{std::fmin(quantise(kInt8, 0.3F, tie),
-                                 quantise(kInt8, 0.3F, tie, QuantisationVariant::by_division)),
-                       std::fmax(quantise(kInt8, 0.3F, tie),
-                                 quantise(kInt8, 0.3F, tie, QuantisationVariant::by_division))}));
+  // 2.25 over 0.3F is just under 7.5, and times its reciprocal just above.
+  EXPECT_EQ(quantise(kInt8, 0.3F, 2.25), 8);
+  EXPECT_EQ(quantise(kInt8, 0.3F, 2.25, QuantisationVariant::by_division), 7);
+  EXPECT_EQ(quantise_interval(kInt8, 0.3F, 2.25, 2.25), (CodeRange{7, 8}));
 }
 
 TEST(Quantisation, ReadsBackAsTheProductInF32) {
