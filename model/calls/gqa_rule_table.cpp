@@ -85,7 +85,7 @@ constexpr std::array kEntries{
     Entry{past_head_size, "past_head_size",
           "dimension 3 should match the packed KV head dimension"},
     Entry{windowed_capacity, "windowed_capacity", "must be at least local_window_size"},
-    Entry{windowed_head_size, "windowed_head_size", "must be a multiple of"},
+    Entry{windowed_head_size, "windowed_head_size", "sliding_window_cache: head_size ("},
     Entry{scale_count, "scale_count", "_scale shape mismatch: expected"},
     Entry{seqlens_count, "seqlens_count", "seqlens_k must have batch_size"},
     Entry{seqlens_shape, "seqlens_shape", "seqlens_k has unexpected shape"},
@@ -124,7 +124,7 @@ constexpr std::array kEntries{
     Entry{query_seqlens_range, "query_seqlens_range", "must be in [0, min(sequence_length"},
     Entry{query_seqlens_seqlens, "query_seqlens_seqlens",
           "must not be negative when query_seqlens is given"},
-    Entry{query_seqlens_total, "query_seqlens_total", "when query_seqlens is given"},
+    Entry{query_seqlens_total, "query_seqlens_total", "exceeds total_sequence_length ("},
     Entry{query_seqlens_past_rows, "query_seqlens_past_rows",
           "but past_key and past_value hold only"},
     Entry{query_seqlens_room, "query_seqlens_room", "does not fit in the KV cache capacity"}};

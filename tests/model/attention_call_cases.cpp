@@ -147,7 +147,9 @@ void add_valid(Cases& to) {
   AttentionCall presents = padded(24);
   presents.present_key = presents.present_value = true;
   to.valid("nonpad_and_presents", presents);
-  to.valid("past_without_presents", with_past(split(25))).call.present_key = false;
+  AttentionCall unasked = with_past(split(25));
+  unasked.present_key = unasked.present_value = false;
+  to.valid("past_without_presents", unasked);
   AttentionCall window = split(25);
   window.left_window_size = 2;
   window.right_window_size = 0;

@@ -104,9 +104,8 @@ void add_attributes(Cases& to) {
     c.causal = 0;
     c.local_window_size = 2;
   });
-  to.broken(quant_type_name, decode(), [](GqaCall& c) {
-      c.v_quant_type = c.k_quant_type = "";
-    }).call.kv_cache_bit_width = 8;
+  to.broken(quant_type_name, int8(),
+            [](GqaCall& c) { c.k_quant_type = c.v_quant_type = "PER_ROW"; });
   to.broken(quant_types_equal, int8(), [](GqaCall& c) {
     c.v_quant_type = "PER_CHANNEL";
     c.v_scale = f32({16});
