@@ -24,6 +24,11 @@ std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
   return a > kMost - b ? kMost : a + b;
 }
 
+/// A head count of 0 counts as absent.
+bool agrees(const std::optional<std::int64_t>& count, std::int64_t heads) {
+  return count.value_or(0) == 0 || *count == heads;
+}
+
 class Checker {
  public:
   Checker(const AttentionCall& call, Strictness strictness)
@@ -151,10 +156,10 @@ class Checker {
       require(heads_absent, !c_.q_num_heads && !c_.kv_num_heads, "q_num_heads, kv_num_heads",
               "present", "must be left out for inputs of rank 4");
     } else {
-      require(query_heads_dimension, c_.q_num_heads.value_or(query_heads_) == query_heads_,
-              "q_num_heads", c_.q_num_heads.value_or(0),
+      require(query_heads_dimension, agrees(c_.q_num_heads, query_heads_), "q_num_heads",
+              c_.q_num_heads.value_or(0),
               fmt::format("must be {}, as Q, or left out", query_heads_));
-      require(kv_heads_dimension, c_.kv_num_heads.value_or(kv_heads_) == kv_heads_, "kv_num_heads",
+      require(kv_heads_dimension, agrees(c_.kv_num_heads, kv_heads_), "kv_num_heads",
               c_.kv_num_heads.value_or(0), fmt::format("must be {}, as K, or left out", kv_heads_));
     }
     require(heads_positive, query_heads_ >= 1, "Q dimension 1", query_heads_, "must be at least 1");

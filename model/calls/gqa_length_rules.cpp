@@ -61,7 +61,7 @@ class LengthChecker {
     if (!windowed_) {
       require(total_covers_step, total_ >= s_.new_keys, "total_sequence_length", total_,
               fmt::format("must be at least the {} new keys", s_.new_keys));
-      // The differences cannot overflow: no operand is negative.
+      // The difference cannot overflow: no operand is negative.
       const bool agrees = total_ <= s_.past_rows || total_ - s_.new_keys == s_.past_rows;
       require(total_by_cache, agrees || c_.query_seqlens || total_ < s_.new_keys,
               "total_sequence_length", total_,
@@ -100,8 +100,8 @@ class LengthChecker {
       require_entry(rotary_last_position, last < c_.cos_cache->dim(0), "seqlens_k", b, last,
                     fmt::format("must be below {}, the rows of cos_cache", c_.cos_cache->dim(0)));
     }
-    if (windowed_ && c_.attention_bias && !c_.query_seqlens) {
-      require_entry(windowed_bias_total, length <= total_, "seqlens_k", b, last,
+    if (c_.attention_bias && !c_.query_seqlens) {
+      require_entry(bias_entries, length <= total_, "seqlens_k", b, last,
                     fmt::format("must be below {}, the columns of attention_bias", total_));
     }
   }
@@ -147,8 +147,9 @@ class LengthChecker {
           static_cast<std::int64_t>(i) % s_.step >= c_.query_seqlens_values[entry]) {
         continue;  // Padding.
       }
-      require_entry(position_ids_value, positions[i] >= 0 && positions[i] < rows, "position_ids", i,
-                    positions[i], fmt::format("must be between 0 and {}", rows - 1));
+      if (positions[i] >= 0 && positions[i] < rows) continue;  // No text for each sound number.
+      require_entry(position_ids_value, false, "position_ids", i, positions[i],
+                    fmt::format("must be between 0 and {}", rows - 1));
     }
   }
 

@@ -2,10 +2,10 @@
 //
 // Source: contract of GroupQueryAttention, sections 1.5, 1.6 (CPU) and 3.8, checked against ONNX
 // Runtime 1.32.0 by tests/tool/call_rules_test.py. Accepted although odd, as there: a total below
-// the longest entry (also under a bias), a window of 0 or below -1, values of seqlens_k beyond the
-// windowed cache, ragged first prompts, trailing dimensions of the rotary caches and position_ids,
-// rotary caches that are not used (their shapes are checked all the same), scales of an unquantised
-// cache, f16 caches under f32 queries and the reverse.
+// the longest entry (but not under a bias), a window of 0 or below -1, values of seqlens_k beyond
+// the windowed cache, ragged first prompts, trailing dimensions of the rotary caches and
+// position_ids, rotary caches that are not used (their shapes are checked all the same), scales of
+// an unquantised cache, f16 caches under f32 queries and the reverse.
 #pragma once
 
 #include <string_view>
@@ -112,7 +112,9 @@ enum class GqaRule {
   position_ids_prompt,   ///< First prompt: element 0 and the S - 1 after it.
   position_ids_value,    ///< Else: flat element b*S + s.
   bias_total,
-  windowed_bias_total,      ///< Windowed cache with a bias: T <= total.
+  /// With a bias, T <= total. ONNX Runtime asks it of a windowed cache alone; else it reads beyond
+  /// the bias.
+  bias_entries,
   query_seqlens_range,      ///< 0 <= Q <= min(S, T).
   query_seqlens_seqlens,    ///< seqlens_k is not negative.
   query_seqlens_total,      ///< T <= total.

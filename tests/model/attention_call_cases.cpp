@@ -140,6 +140,8 @@ void add_valid(Cases& to) {
     call.q_num_heads = 4;
     call.kv_num_heads = 2;
     to.valid("head_counts_beside_rank_4", call);
+    call.q_num_heads = call.kv_num_heads = 0;
+    to.valid("head_counts_of_0", call);
     AttentionCall one = split(opset);
     one.present_key = true;
     to.valid("one_present", one);

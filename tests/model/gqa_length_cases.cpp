@@ -176,7 +176,8 @@ void add_entries(Cases& to) {
   to.broken(seqlens_step, windowed(4, 0), last(1));
   to.broken(rotary_last_position, rotate(fixed_decode()), last(8));
   to.broken(rotary_last_position, place(rotate(fixed_decode()), {1, 1}, {0}), last(8));
-  to.broken(windowed_bias_total, bias(windowed()), last(31));
+  to.broken(bias_entries, bias(windowed()), last(31));
+  to.unasked(bias_entries, bias(fixed_decode()), last(6));
   const auto first = [](std::int64_t value) {
     return [value](GqaCall& c) { c.position_ids_values.front() = value; };
   };
