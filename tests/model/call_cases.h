@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <ostream>
 #include <string>
 #include <vector>
 
@@ -28,12 +27,6 @@ struct CallCase {
   OnnxRuntime answer = OnnxRuntime::agrees;
   std::string phrase;  ///< Of its refusal.
 };
-
-/// For messages of the tests.
-template <class Call, class Rule>
-void PrintTo(const CallCase<Call, Rule>& tested, std::ostream* out) {
-  *out << tested.name;
-}
 
 using GqaCase = CallCase<GqaCall, GqaRule>;
 using AttentionCase = CallCase<AttentionCall, AttentionRule>;
