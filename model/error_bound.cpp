@@ -88,20 +88,18 @@ double RowBound::logit_error(const KeyTerm& key, double softcap) const {
   const ArithmeticProfile& p = profile_;
   double error = times(errors_.dot, key.magnitude + key.operand_error) + key.operand_error;
   if (key.magnitude != 0) error += errors_.dot_roundings * spacing_;
-  error += p.logit_roundoff * (std::abs(key.product) + error);
+  error += times(p.logit_roundoff, std::abs(key.product) + error);
+  const double two = compound_roundoff(2, u_);
   // A product that is exactly 0 stays so, and a sink is not capped.
   if (softcap > 0 && (key.magnitude != 0 || key.operand_error != 0)) {
-    error += compound_roundoff(2, u_) * (std::abs(key.product) + error);
+    error += times(two, std::abs(key.product) + error);
     error = times(softcap_slope(key.product, error, softcap), error);
     const double relative =
         (1 + compound_roundoff(1, u_)) * (1 + p.tanh_error) * (1 + p.logit_roundoff) - 1;
-    error += relative * (std::abs(key.score) + error);
+    error += times(relative, std::abs(key.score) + error);
   }
-  const double logit = std::abs(key.score + key.bias);
-  if (key.bias != 0) error += (u_ + p.logit_roundoff) * (logit + error);
-  if (p.base_two) {
-    error += compound_roundoff(2, u_) * (std::abs(key.score) + std::abs(key.bias) + error);
-  }
+  if (key.bias != 0) error += times(u_ + p.logit_roundoff, std::abs(key.score + key.bias) + error);
+  if (p.base_two) error += times(two, std::abs(key.score) + std::abs(key.bias) + error);
   return error;
 }
 
@@ -151,11 +149,11 @@ double RowBound::lambda(const KeyTerm& key, std::size_t j) const {
   // A sink may be left out of the maximum that is subtracted.
   if (key.magnitude == 0) gap = std::max(gap, logit + error - lowest_maximum_);
   const double exponentials = effective_count(1 + rescales_of_[j], deviations_);
-  double out = error + u_ * gap + exponentials * log_error(p.exp_error);
+  double out = error + times(u_, gap) + exponentials * log_error(p.exp_error);
   if (p.sums_stored_weights) out += log_error(p.probability_roundoff);
   // Both the maximum of a tile and that of a split lie between the key's logit and the highest.
   const double maximum = std::max(std::abs(logit) + error, std::abs(highest_));
-  if (p.fused_shift) out += u_ * maximum;
+  if (p.fused_shift) out += times(u_, maximum);
   if (p.merges_by_lse) {
     out += (p.base_two ? 3 : 1) * u_ * (maximum + log_keys_) + u_ * log_keys_ +
            p.exp_error * log_keys_ + log_error(p.exp_error);
@@ -189,10 +187,11 @@ void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, do
   bound_logits(keys, softcap);
   rank(keys);
   growth_.resize(keys.size());
-  total_growth_ = widest_growth_ = 0;
+  total_growth_ = widest_lambda_ = 0;
   for (std::size_t j = 0; j < keys.size(); ++j) {
-    growth_[j] = std::max(growth_of(lambda(keys[j], j)), kLeastGrowth);
-    widest_growth_ = std::max(widest_growth_, growth_[j]);
+    const double error = lambda(keys[j], j);
+    widest_lambda_ = std::max(widest_lambda_, error);
+    growth_[j] = std::max(growth_of(error), kLeastGrowth);
     total_growth_ += times(growth_[j], keys[j].weight);
   }
   set_losses(count, exp_sum);
@@ -206,7 +205,7 @@ BoundTerms RowBound::terms(const LaneSums& sums, double output) const {
   // The perturbed weights are positive and normalised, so the output cannot leave the values'
   // range however large the errors are. Up to a growth of 1/2 that limit is out of reach.
   terms.weights = times(rest, sums.spread);
-  terms.operands = times((1 + widest_growth_) * rest, sums.value_error);
+  terms.operands = times((1 + growth_of(widest_lambda_)) * rest, sums.value_error);
   double magnitude = times(rest, sums.magnitude + sums.spread + total_growth_ * size);
   if (needs_widest()) {
     terms.weights = std::min(terms.weights, sums.widest);
@@ -230,13 +229,13 @@ BoundTerms RowBound::terms(const LaneSums& sums, double output) const {
 double RowBound::lse_error(double lse, ElementType type) const {
   const ArithmeticProfile& p = profile_;
   // |log sum w e^lambda| is below the largest |lambda|, and below -log(1 - Phi).
-  const double stretch = std::min(log_error(total_growth_), std::log1p(widest_growth_));
+  const double stretch = std::min(log_error(total_growth_), widest_lambda_);
   const double sum = log_error(errors_.sum + lost_sum_);
   // A sink outside the maximum stays in the logarithm.
   const double log = std::max(0.0, lse - std::min(top_, lowest_maximum_)) + stretch + sum;
   const double factors = p.base_two ? compound_roundoff(2, u_) : 0;
   double error = stretch + sum + times(p.exp_error + factors, log);
-  if (p.fused_shift) error += u_ * std::abs(highest_);
+  if (p.fused_shift) error += times(u_, std::abs(highest_));
   error += (compound_roundoff(1, u_) + factors) * (std::abs(lse) + error);
   error += times(store_roundoff(p, type), std::abs(lse) + error);
   return (error + subnormal_half_spacing(type)) * kOwnArithmetic;

@@ -99,7 +99,7 @@ class RowBound {
   double highest_ = 0;         // No computed logit is above it.
   double lowest_maximum_ = 0;  // The maximum over the keys without sinks is not below it.
   double total_growth_ = 0;    // Phi = sum w_j growth_j
-  double widest_growth_ = 0;
+  double widest_lambda_ = 0;
   double lost_ = 0;           // Absolute error of one weight by underflow, over the row sum.
   double lost_products_ = 0;  // The same of all products and rescales of P.V.
   double lost_sum_ = 0;       // Relative error of the row sum by underflow.
