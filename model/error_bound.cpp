@@ -96,7 +96,7 @@ double RowBound::logit_error(const KeyTerm& key, double softcap) const {
     error = times(softcap_slope(key.product, error, softcap), error);
     const double relative =
         (1 + compound_roundoff(1, u_)) * (1 + p.tanh_error) * (1 + p.logit_roundoff) - 1;
-    error += times(relative, std::abs(key.score) + error);
+    error += times(relative, std::abs(key.score) + error) + (softcap + 1) * spacing_;
   }
   if (key.bias != 0) error += times(u_ + p.logit_roundoff, std::abs(key.score + key.bias) + error);
   if (p.base_two) error += times(two, std::abs(key.score) + std::abs(key.bias) + error);
@@ -153,7 +153,8 @@ double RowBound::lambda(const KeyTerm& key, std::size_t j) const {
   if (p.sums_stored_weights) out += log_error(p.probability_roundoff);
   // Both the maximum of a tile and that of a split lie between the key's logit and the highest.
   const double maximum = std::max(std::abs(logit) + error, std::abs(highest_));
-  if (p.fused_shift) out += times(u_, maximum);
+  // The maximum is rounded once where it is subtracted, and every rise of it once more.
+  if (p.fused_shift) out += times(u_, maximum + gap);
   if (p.merges_by_lse) {
     out += (p.base_two ? 3 : 1) * u_ * (maximum + log_keys_) + u_ * log_keys_ +
            p.exp_error * log_keys_ + log_error(p.exp_error);
@@ -167,8 +168,8 @@ void RowBound::set_losses(double keys, double exp_sum) {
   const double sum = std::max(largest, total_growth_ < 1 ? exp_sum * (1 - total_growth_) : 0.0);
   // A two-pass kernel may normalise the weights before it stores them, and then loses the spacing
   // of a weight that is already divided by the sum.
-  const double divisor = errors_.two_pass ? 1.0 : sum;
-  const bool stores = errors_.two_pass || profile_.probability_roundoff > 0;
+  const double divisor = errors_.normalises ? 1.0 : sum;
+  const bool stores = errors_.normalises || profile_.probability_roundoff > 0;
   const double stored = stores ? weight_spacing_ / divisor : 0;
   const double made = spacing_ / sum;
   // What exp has flushed cannot be lost again.

@@ -136,7 +136,7 @@ TEST(RowBound, EachDeclaredHabitAddsItsShareToTheLogitError) {
   expect(first_lambda(with([](auto& p) { p.dot_ways = 6; })), plain - 2 * 2 * kU);
   expect(first_lambda(with([](auto& p) { p.operand_roundoff = 0x1p-13; })), plain + 4 * 0x1p-13);
   expect(first_lambda(with([](auto& p) { p.product_roundoff = 0x1p-13; })), plain + 2 * 0x1p-13);
-  expect(first_lambda(with([](auto& p) { p.fused_shift = true; })), plain + 3 * kU);
+  expect(first_lambda(with([](auto& p) { p.fused_shift = true; })), plain + 6 * kU);
   expect(first_lambda({}, 0, 0x1p-13), plain + 0x1p-13);
   const auto summed = with([](auto& p) {
     p.probability_roundoff = 0x1p-13;
