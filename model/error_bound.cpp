@@ -84,31 +84,47 @@ RowBound::RowBound(const ArithmeticProfile& profile, double deviations)
       spacing_(spacing_of(profile, type_of(profile.accumulator_roundoff))),
       weight_spacing_(weight_spacing_of(profile)) {}
 
-double RowBound::logit_error(const KeyTerm& key, double softcap) const {
+double RowBound::score_error(const KeyTerm& key, double error) const {
+  // A product that is exactly 0 stays so, and a sink is not capped.
+  if (softcap_ == 0 || (key.magnitude == 0 && key.operand_error == 0)) return error;
+  error += times(compound_roundoff(2, u_), std::abs(key.product) + error);
+  error = times(softcap_slope(key.product, error, softcap_), error);
+  const double relative =
+      (1 + compound_roundoff(1, u_)) * (1 + profile_.tanh_error) * (1 + profile_.logit_roundoff) -
+      1;
+  return error + times(relative, std::abs(key.score) + error) + (softcap_ + 1) * spacing_;
+}
+
+double RowBound::logit_error(const KeyTerm& key, LogitStage stage) const {
   const ArithmeticProfile& p = profile_;
   double error = times(errors_.dot, key.magnitude + key.operand_error) + key.operand_error;
   if (key.magnitude != 0) error += errors_.dot_roundings * spacing_;
   error += times(p.logit_roundoff, std::abs(key.product) + error);
-  const double two = compound_roundoff(2, u_);
-  // A product that is exactly 0 stays so, and a sink is not capped.
-  if (softcap > 0 && (key.magnitude != 0 || key.operand_error != 0)) {
-    error += times(two, std::abs(key.product) + error);
-    error = times(softcap_slope(key.product, error, softcap), error);
-    const double relative =
-        (1 + compound_roundoff(1, u_)) * (1 + p.tanh_error) * (1 + p.logit_roundoff) - 1;
-    error += times(relative, std::abs(key.score) + error) + (softcap + 1) * spacing_;
-  }
-  if (key.bias != 0) error += times(u_ + p.logit_roundoff, std::abs(key.score + key.bias) + error);
-  if (p.base_two) error += times(two, std::abs(key.score) + std::abs(key.bias) + error);
-  return error;
+  if (stage == LogitStage::product) return error;
+  error = score_error(key, error);
+  if (stage == LogitStage::score || key.bias == 0) return error;
+  return error + times(u_ + p.logit_roundoff, std::abs(key.score + key.bias) + error);
 }
 
-void RowBound::bound_logits(std::span<const KeyTerm> keys, double softcap) {
+double RowBound::weight_error(std::size_t j, double weight) const {
+  const double rest = inverse_rest(total_growth_) * inverse_rest(errors_.sum + lost_sum_);
+  const double moved = times(rest, growth_[j] + total_growth_ + errors_.sum + lost_sum_);
+  // A division, or a reciprocal and a product.
+  const double stored = profile_.probability_roundoff + compound_roundoff(2, u_);
+  const double error = times(moved, weight) + times(stored, weight * (1 + moved)) + lost_;
+  return std::min(error * kOwnArithmetic, 1.0);
+}
+
+void RowBound::bound_logits(std::span<const KeyTerm> keys) {
   error_.resize(keys.size());
   top_ = highest_ = lowest_maximum_ = -kInfinity;
   for (std::size_t j = 0; j < keys.size(); ++j) {
     const double logit = keys[j].score + keys[j].bias;
-    error_[j] = logit_error(keys[j], softcap);
+    error_[j] = logit_error(keys[j], LogitStage::logit);
+    if (profile_.base_two) {
+      error_[j] += times(compound_roundoff(2, u_),
+                         std::abs(keys[j].score) + std::abs(keys[j].bias) + error_[j]);
+    }
     top_ = std::max(top_, logit);
     highest_ = std::max(highest_, logit + error_[j]);
     if (keys[j].magnitude != 0) lowest_maximum_ = std::max(lowest_maximum_, logit - error_[j]);
@@ -185,7 +201,8 @@ void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, do
   const auto count = static_cast<double>(keys.size());
   errors_ = row_errors(profile_, head_size, static_cast<std::int64_t>(keys.size()), deviations_);
   log_keys_ = std::log(count);
-  bound_logits(keys, softcap);
+  softcap_ = softcap;
+  bound_logits(keys);
   rank(keys);
   growth_.resize(keys.size());
   total_growth_ = widest_lambda_ = 0;

@@ -49,6 +49,9 @@ struct LaneSums {
   double widest_error = std::numeric_limits<double>::infinity();
 };
 
+/// Stages of a logit: scale * q.k, after softcap, after the bias.
+enum class LogitStage { product, score, logit };
+
 /// The bound of one row: what all its output lanes share.
 class RowBound {
  public:
@@ -66,6 +69,12 @@ class RowBound {
   /// growth_j = exp(Lambda_j) - 1: how much the error may stretch weight j. Above 0.
   std::span<const double> growth() const { return growth_; }
 
+  /// Absolute error of one logit of the row up to a stage, before exponentials of base two.
+  double logit_error(const KeyTerm& key, LogitStage stage) const;
+
+  /// Absolute error of the normalised weight of key j.
+  double weight_error(std::size_t j, double weight) const;
+
   /// Whether the weights' errors are so large that only the range of the values limits them.
   bool needs_widest() const { return total_growth_ > 0.5; }
 
@@ -77,8 +86,8 @@ class RowBound {
   double lse_error(double lse, ElementType type) const;
 
  private:
-  double logit_error(const KeyTerm& key, double softcap) const;
-  void bound_logits(std::span<const KeyTerm> keys, double softcap);
+  double score_error(const KeyTerm& key, double error) const;
+  void bound_logits(std::span<const KeyTerm> keys);
   void rank(std::span<const KeyTerm> keys);
   double lambda(const KeyTerm& key, std::size_t j) const;
   void set_losses(double keys, double exp_sum);
@@ -91,6 +100,7 @@ class RowBound {
 
   // Of the row at hand.
   RowErrors errors_;
+  double softcap_ = 0;
   double log_keys_ = 0;
   std::vector<double> error_;        // Absolute error of each logit.
   std::vector<double> rescales_of_;  // Rescales that each key meets at most.
