@@ -42,7 +42,7 @@ struct KeyTerm {
 struct LaneSums {
   double spread = 0;       ///< sum w_j |v_j - o| growth_j, growth from the same RowBound.
   double magnitude = 0;    ///< sum w_j |v_j|
-  double values = 0;       ///< sum |v_j|
+  double values = 0;       ///< sum (|v_j| + dv_j)
   double widest = 0;       ///< max |v_j - o|; read only if RowBound::needs_widest().
   double value_error = 0;  ///< sum w_j dv_j: values that the target may hold otherwise.
   /// max dv_j; read only if RowBound::needs_widest() and value_error is above 0.
