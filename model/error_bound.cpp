@@ -82,12 +82,14 @@ RowBound::RowBound(const ArithmeticProfile& profile, double deviations)
       deviations_(deviations),
       u_(operation_roundoff(profile)),
       spacing_(spacing_of(profile, type_of(profile.accumulator_roundoff))),
-      weight_spacing_(weight_spacing_of(profile)) {}
+      weight_spacing_(weight_spacing_of(profile)),
+      two_roundings_(compound_roundoff(2, u_)),
+      exp_log_error_(log_error(profile.exp_error)) {}
 
 double RowBound::score_error(const KeyTerm& key, double error) const {
   // A product that is exactly 0 stays so, and a sink is not capped.
   if (softcap_ == 0 || (key.magnitude == 0 && key.operand_error == 0)) return error;
-  error += times(compound_roundoff(2, u_), std::abs(key.product) + error);
+  error += times(two_roundings_, std::abs(key.product) + error);
   error = times(softcap_slope(key.product, error, softcap_), error);
   const double relative =
       (1 + compound_roundoff(1, u_)) * (1 + profile_.tanh_error) * (1 + profile_.logit_roundoff) -
@@ -110,7 +112,7 @@ double RowBound::weight_error(std::size_t j, double weight) const {
   const double rest = inverse_rest(total_growth_) * inverse_rest(errors_.sum + lost_sum_);
   const double moved = times(rest, growth_[j] + total_growth_ + errors_.sum + lost_sum_);
   // A division, or a reciprocal and a product.
-  const double stored = profile_.probability_roundoff + compound_roundoff(2, u_);
+  const double stored = profile_.probability_roundoff + two_roundings_;
   const double error = times(moved, weight) + times(stored, weight * (1 + moved)) + lost_;
   return std::min(error * kOwnArithmetic, 1.0);
 }
@@ -122,8 +124,8 @@ void RowBound::bound_logits(std::span<const KeyTerm> keys) {
     const double logit = keys[j].score + keys[j].bias;
     error_[j] = logit_error(keys[j], LogitStage::logit);
     if (profile_.base_two) {
-      error_[j] += times(compound_roundoff(2, u_),
-                         std::abs(keys[j].score) + std::abs(keys[j].bias) + error_[j]);
+      error_[j] +=
+          times(two_roundings_, std::abs(keys[j].score) + std::abs(keys[j].bias) + error_[j]);
     }
     top_ = std::max(top_, logit);
     highest_ = std::max(highest_, logit + error_[j]);
@@ -165,7 +167,7 @@ double RowBound::lambda(const KeyTerm& key, std::size_t j) const {
   // A sink may be left out of the maximum that is subtracted.
   if (key.magnitude == 0) gap = std::max(gap, logit + error - lowest_maximum_);
   const double exponentials = effective_count(1 + rescales_of_[j], deviations_);
-  double out = error + times(u_, gap) + exponentials * log_error(p.exp_error);
+  double out = error + times(u_, gap) + exponentials * exp_log_error_;
   if (p.sums_stored_weights) out += log_error(p.probability_roundoff);
   // Both the maximum of a tile and that of a split lie between the key's logit and the highest.
   const double maximum = std::max(std::abs(logit) + error, std::abs(highest_));
@@ -173,7 +175,7 @@ double RowBound::lambda(const KeyTerm& key, std::size_t j) const {
   if (p.fused_shift) out += times(u_, maximum + gap);
   if (p.merges_by_lse) {
     out += (p.base_two ? 3 : 1) * u_ * (maximum + log_keys_) + u_ * log_keys_ +
-           p.exp_error * log_keys_ + log_error(p.exp_error);
+           p.exp_error * log_keys_ + exp_log_error_;
   }
   return out;
 }
@@ -251,7 +253,7 @@ double RowBound::lse_error(double lse, ElementType type) const {
   const double sum = log_error(errors_.sum + lost_sum_);
   // A sink outside the maximum stays in the logarithm.
   const double log = std::max(0.0, lse - std::min(top_, lowest_maximum_)) + stretch + sum;
-  const double factors = p.base_two ? compound_roundoff(2, u_) : 0;
+  const double factors = p.base_two ? two_roundings_ : 0;
   double error = stretch + sum + times(p.exp_error + factors, log);
   if (p.fused_shift) error += times(u_, std::abs(highest_));
   error += (compound_roundoff(1, u_) + factors) * (std::abs(lse) + error);

@@ -97,6 +97,8 @@ class RowBound {
   double u_;               // Roundoff of one operation.
   double spacing_;         // Absolute error of one operation among subnormal numbers.
   double weight_spacing_;  // The same of a weight stored for P.V.
+  double two_roundings_;   // Relative error of two operations.
+  double exp_log_error_;   // Of one exponential, in the logarithm.
 
   // Of the row at hand.
   RowErrors errors_;
