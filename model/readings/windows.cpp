@@ -11,7 +11,7 @@ std::int64_t width(const QueryPlace& place) { return place.scenario.cache.window
 
 std::vector<Position> from(const QueryPlace& place, std::int64_t first) {
   Rule rule = right_rule(place);
-  rule.first = std::max<std::int64_t>(0, first);
+  if (windowed(place.scenario)) rule.first = std::max<std::int64_t>(0, first);
   return seen(place, rule);
 }
 
@@ -25,6 +25,7 @@ std::vector<Position> one_less(const QueryPlace& place) {
 
 std::vector<Position> besides_self(const QueryPlace& place) {
   Rule rule = right_rule(place);
+  if (!windowed(place.scenario)) return seen(place, rule);
   rule.first = std::max<std::int64_t>(0, place.position().value - width(place));
   rule.last = std::min(rule.last, place.position().value - 1);
   return seen(place, rule);
@@ -52,7 +53,7 @@ std::vector<Position> of_last_query(const QueryPlace& place) {
 
 std::vector<Position> in_blocks(const QueryPlace& place) {
   const std::int64_t p = place.position().value;
-  return from(place, p - p % width(place));
+  return from(place, p - p % std::max<std::int64_t>(1, width(place)));
 }
 
 std::vector<Position> from_the_end(const QueryPlace& place) {
@@ -97,7 +98,7 @@ std::vector<WrongModel> wrong_windows() {
       {"window.besides_self", "shows the W keys before a query and not its own", windowed,
        sees(besides_self)},
       {"window.ignored", "leaves the window out", windowed, sees(ignored)},
-      {"window.of_capacity", "takes the capacity for the window", evicts, sees(of_capacity)},
+      {"window.of_capacity", "takes the capacity for the window", windowed, sees(of_capacity)},
       {"window.by_row", "counts the window in rows, although older ones were evicted", evicts,
        sees(by_row)},
       {"window.of_first_query", "gives all queries of a step the window of its first one", windowed,

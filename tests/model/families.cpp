@@ -93,7 +93,7 @@ void add_attention(std::vector<Family>& out, std::int64_t n, FillSpec fill, Elem
   nonpad.batch = 2;
   nonpad.nonpad_kv_seqlen = true;
   nonpad.cache.capacity = n + 5;
-  nonpad.steps = {Append{{n, n / 2}, {3, 3}, 0}};
+  nonpad.steps = {Append{{n, 2}, {3, 3}, 0}};
   out.push_back({"nonpad", nonpad});
   Scenario open = nonpad;
   open.causal = false;

@@ -34,7 +34,7 @@ TEST(WrongModels, AreNamedOnceAndSpeakInSentences) {
 TEST(WrongModels, EachChangesAnAnswer) {
   std::set<std::string_view> seen;
   for (const FillKind fill : {FillKind::random, FillKind::needles}) {
-    for (const Family& family : families(6, {fill, 3}, ElementType::f32)) {
+    for (const Family& family : families(11, {fill, 3}, ElementType::f32)) {
       ASSERT_TRUE(validate(family.scenario).empty())
           << family.name << " " << validate(family.scenario).front().message();
       for (const Separation& found : separations(family.scenario, {})) {
