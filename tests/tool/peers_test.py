@@ -1,0 +1,154 @@
+"""The exact model against peers on random scenarios: the reference of ONNX and ONNX Runtime.
+
+KVCHECK_PEER_CASES scenarios for each peer. Every difference must be one that the contract lists, by
+values (peer_explanations.py); any other fails and prints its scenario.
+"""
+
+import collections
+import json
+import os
+import random
+import unittest
+
+import numpy
+import random_cases
+from expect_program import expected_answers
+from expect_test import array_of, rounds_keys
+from peer_explanations import explained
+from peer_tolerances import attention_rule
+from peers_attention import OnnxRuntimeAttention, ReferenceAttention, ReferenceGqa
+from peers_onnxruntime import GqaPeer
+from random_cases import Profile
+
+CASES = int(os.environ.get("KVCHECK_PEER_CASES", "100"))
+SEED = int(os.environ.get("KVCHECK_PEER_SEED", "1"))
+BATCH = 250
+EXACT = 1e-10  # of peers that compute in double
+
+PEERS = {
+    "onnx-attention": (ReferenceAttention, Profile(operator="attention")),
+    "onnx-gqa": (ReferenceGqa, Profile(operator="gqa")),
+    "onnxruntime-attention": (OnnxRuntimeAttention, Profile(
+        operator="attention", types=("f32", "f32", "f32", "f16", "f64"), exact_masks=True)),
+    "onnxruntime-gqa": (GqaPeer, Profile(
+        operator="gqa", types=("f32", "f32", "f16"), head_sizes=(8, 16, 24, 32),
+        rotary_head_sizes=(16, 32), quantised_head_sizes=(32,), quantisations=("int8", "int4"),
+        norm=False)),
+}
+
+
+class Judge:
+    """Compares one peer's answers; counts differences by explanation."""
+
+    def __init__(self, name: str):
+        self.name, (self.peer, self.profile) = name, PEERS[name]
+        self.elements = 0
+        self.largest = 0.0  # share of what is allowed
+        self.explanations = collections.Counter()
+        self.failures: list[tuple[str, dict]] = []
+
+    def judge(self, answer: dict) -> None:
+        scenario = answer["scenario"]
+        peer = self.peer(scenario)
+        for index, step in enumerate(answer["steps"]):
+            try:
+                observed = peer.answer(index, step)
+            except Exception as error:  # the peer refuses, in whatever words
+                self.failures.append((f"step {index}: {type(error).__name__}: "
+                                      f"{str(error)[-300:]}", scenario))
+                return
+            if observed is None or not any(step["outputs"]):
+                continue
+            difference = self.difference(answer, step, observed)
+            if difference is not None:
+                names, reason = explained(answer, index, self.name,
+                                          self.by_entry(step, observed))
+                self.explanations.update(names)
+                if not names:
+                    self.failures.append((f"step {index}: {difference}; {reason}", scenario))
+                    return
+
+    @staticmethod
+    def by_entry(step: dict, observed) -> list:
+        result = []
+        for entry, rows in enumerate(step["outputs"]):
+            count, shown = len(rows), observed.qk_output
+            result.append((observed.outputs[entry][:count],
+                           None if shown is None else shown[entry][:, :count]))
+        return result
+
+    def difference(self, answer: dict, step: dict, observed) -> str | None:
+        """The first element that is further off than allowed."""
+        for entry, (outputs, shown) in enumerate(self.by_entry(step, observed)):
+            if not outputs.size:
+                continue
+            pairs = [("outputs", outputs, "bound")]
+            if shown is not None:
+                pairs.append(("qk_output", shown, "qk_bound"))
+            for name, values, bound in pairs:
+                told = array_of(step[name][entry])
+                found = self.compare(told, values, self.allowed(
+                    answer, step, entry, name, told, array_of(step[bound][entry])))
+                if found:
+                    return f"{name} of entry {entry} {found}"
+        return None
+
+    def allowed(self, answer, step, entry, name, told, bound) -> numpy.ndarray:
+        scenario = answer["scenario"]
+        if self.name.startswith("onnx-"):
+            exact = EXACT * (1 + numpy.where(numpy.isfinite(told), numpy.abs(told), 0))
+            return exact + bound if rounds_keys(scenario) else exact
+        if self.name == "onnxruntime-attention":
+            return bound + attention_rule(answer, step["step"], entry, name)
+        return bound
+
+    def compare(self, told, values, allowed) -> str | None:
+        if told.shape != values.shape:
+            return f"has shape {values.shape}, model {told.shape}"
+        finite = numpy.isfinite(told) & numpy.isfinite(values)
+        difference = numpy.abs(numpy.where(finite, told, 0) - numpy.where(finite, values, 0))
+        wrong = numpy.where(finite, ~(difference <= allowed), told != values)
+        if wrong.any():
+            at = tuple(numpy.argwhere(wrong)[0])
+            return (f"at {list(map(int, at))}: peer {values[at]}, model {told[at]}, "
+                    f"allowed {allowed[at]}")
+        self.elements += values.size
+        share = difference / numpy.where(allowed > 0, allowed, 1)
+        self.largest = max(self.largest, float(share[finite].max(initial=0)))
+        return None
+
+
+class Peers(unittest.TestCase):
+    def compare_with(self, name: str) -> None:
+        rng, judge = random.Random(SEED), Judge(name)
+        for start in range(0, CASES, BATCH):
+            scenarios = [random_cases.draw(rng, judge.profile)
+                         for _ in range(min(BATCH, CASES - start))]
+            for scenario, answer in zip(scenarios, expected_answers(scenarios)):
+                if "error" in answer:
+                    judge.failures.append((answer["error"], scenario))
+                else:
+                    judge.judge(answer)
+        print(f"\n{name}: {CASES} scenarios, {judge.elements} elements agree, at most "
+              f"{judge.largest:.3f} of what is allowed")
+        for explanation, count in sorted(judge.explanations.items()):
+            print(f"  {count} steps: {explanation}")
+        for reason, scenario in judge.failures[:10]:
+            print(f"  UNEXPLAINED {reason}\n    {json.dumps(scenario)}")
+        self.assertEqual(len(judge.failures), 0, f"{len(judge.failures)} unexplained")
+
+    def test_attention_of_the_onnx_reference(self):
+        self.compare_with("onnx-attention")
+
+    def test_gqa_as_attention_of_the_onnx_reference(self):
+        self.compare_with("onnx-gqa")
+
+    def test_attention_of_onnx_runtime(self):
+        self.compare_with("onnxruntime-attention")
+
+    def test_gqa_of_onnx_runtime(self):
+        self.compare_with("onnxruntime-gqa")
+
+
+if __name__ == "__main__":
+    unittest.main()

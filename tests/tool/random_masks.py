@@ -1,0 +1,40 @@
+"""Masks, windows and lengths of random scenarios."""
+
+import random
+
+
+def shape_of_lengths(rng: random.Random, batch: int, low: int, high: int) -> list[int]:
+    """Lengths of a batch: half the time all alike."""
+    if rng.randrange(2):
+        return [rng.randint(low, high)] * batch
+    return [rng.randint(low, high) for _ in range(batch)]
+
+
+def draw_window(rng: random.Random, scenario: dict) -> None:
+    """Left and right windows, which Attention has from opset 25 on."""
+    if scenario["opset"] < 25:
+        return
+    if rng.randrange(2):
+        scenario.setdefault("cache", {})["window_size"] = rng.choice((1, 2, 3, 5, 9, 60))
+    if rng.randrange(3) == 0:
+        scenario["right_window_size"] = rng.choice((0, 1, 2, 5, 60))
+
+
+def draw_mask(rng: random.Random, scenario: dict, exact: bool) -> dict:
+    """attn_mask; `exact`: of rank 2 to 4 with no dimension shorter than the call's, but for batch
+    and heads."""
+    rank = rng.choice((2, 3, 4) if exact else (1, 2, 2, 3, 4, 4))
+    mask = {"kind": rng.choice(("boolean", "additive")), "rank": rank,
+            "hidden_percent": rng.choice((0, 20, 50, 90)), "seed": rng.randrange(1 << 20),
+            "empty_rows": rng.randrange(3) == 0}
+    if rank == 4 and rng.randrange(2):
+        mask["one_entry"] = True
+    if rank >= 3 and rng.randrange(2):
+        mask["one_head"] = True
+    if exact:
+        return mask
+    if rank >= 2 and rng.randrange(4) == 0:
+        mask["one_query"] = True
+    if scenario["opset"] >= 24 and rng.randrange(4) == 0:
+        mask["missing_columns"] = rng.randint(1, 3)
+    return mask
