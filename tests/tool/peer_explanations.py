@@ -14,9 +14,14 @@ from peer_arrays import NUMPY, tokens_and_queries
 CAUSAL_SKIPPED = "4.1 causal mask skipped for one query behind a past"
 RAW_IS_CAPPED = "4.2 reference shows capped logits in mode 0"
 LOWEST_FINITE = "4.6 mode 2 shows the lowest finite value where a key is hidden"
+ONE_QUERY_MASK = "reference takes causality of query 0 for all under a mask of one query row"
+RANK_1_MASK = "reference refuses a mask of rank 1 under causality without a window"
+NO_BF16_SOFTMAX = "no softmax in bfloat16 on CPU"
+
+F16_INFINITE = -65504.0 - 12  # about where a sum rounds to -infinity, which is at -65520
 
 # The predictions are of double arithmetic; they only have to be told apart.
-RECOGNISED = 1e-3
+RECOGNISED = {"f16": 5e-2, "f32": 1e-3, "f64": 1e-3}
 
 
 class Altered(Expected):
@@ -41,7 +46,18 @@ class Altered(Expected):
                                 and max(queries) == 1 and max(tokens) > 1)
         return super().append(step, given)
 
+    @property
+    def reference_mask_shape(self) -> bool:
+        """Whether the reference joins causality to a mask before that has all its dimensions."""
+        window = self.cache.get("window_size") is not None or "right_window_size" in self.scenario
+        return self.peer == "onnx-attention" and self.causal and not window
+
     def allowed(self, positions, length):
+        mask = self.scenario.get("mask", {"kind": "none"})
+        if (self.reference_mask_shape and mask["kind"] != "none" and len(positions) > 1
+                and mask.get("one_query", False)):
+            self.applied.add(ONE_QUERY_MASK)
+            positions = positions[:1] * len(positions)
         if not self.skips_causality:
             return super().allowed(positions, length)
         self.applied.add(CAUSAL_SKIPPED)
@@ -52,17 +68,46 @@ class Altered(Expected):
         if self.peer == "onnx-attention" and self.softcap and self.qk_kind == "raw":
             self.applied.add(RAW_IS_CAPPED)
             raw = capped
+        self.capped = capped
         return raw, capped, *others
+
+    def mask(self, entry, queries, total, given):
+        result = super().mask(entry, queries, total, given)
+        additive = self.scenario.get("mask", {"kind": "none"})["kind"] == "additive"
+        self.minus_infinity = (result == -math.inf) & additive
+        return result
 
     def widened(self, shown, positions, total):
         result = super().widened(shown, positions, total)
         if self.kernel and self.qk_kind == "biased":
             lowest = float(numpy.finfo(NUMPY[self.element]).min)
-            hidden = result == -math.inf
+            # A mask's own -inf stays, unless causality or padding writes over it.
+            reach = numpy.zeros(result.shape[1:], bool)
+            reach[:, :shown.shape[2]] = self.allowed(positions, shown.shape[2])
+            hidden = (result == -math.inf) & ~(self.minus_infinity & reach)
             if hidden.any():
                 self.applied.add(LOWEST_FINITE)
             result = numpy.where(hidden, lowest, result)
+            if self.element == "f16":
+                # Added to the logit it may fall below the range of f16.
+                below = lowest + numpy.minimum(self.capped, 0) < F16_INFINITE
+                columns = slice(0, self.capped.shape[2])
+                result[..., columns][hidden[..., columns] & below] = math.nan
         return result
+
+
+def refusal_explained(answer: dict, peer: str, message: str) -> str | None:
+    """Name of what explains that the peer refuses a step."""
+    scenario = answer["scenario"]
+    altered = Altered(scenario, peer)
+    mask = scenario.get("mask", {"kind": "none"})
+    if (altered.reference_mask_shape and mask["kind"] != "none" and mask["rank"] == 1
+            and "not enough values to unpack" in message):
+        return RANK_1_MASK
+    if (peer == "onnxruntime-attention" and scenario.get("softmax_precision") == "bf16"
+            and not altered.kernel and "Could not find an implementation" in message):
+        return NO_BF16_SOFTMAX
+    return None
 
 
 def explained(answer: dict, index: int, peer: str, observed: list) -> tuple[set[str], str]:
@@ -82,13 +127,21 @@ def explained(answer: dict, index: int, peer: str, observed: list) -> tuple[set[
         if shown is not None:
             pairs.append(("qk_output", shown, predicted.qk_output[entry]))
         for name, told, values in pairs:
-            if not agrees(told, values):
+            tolerance = RECOGNISED["f64" if peer.startswith("onnx-") else altered.element]
+            if not agrees(told, values, tolerance):
                 return set(), f"{sorted(altered.applied)} predict other {name} of entry {entry}"
     return altered.applied, ""
 
 
-def agrees(told: numpy.ndarray, values: numpy.ndarray) -> bool:
+def specified_columns(scenario: dict) -> bool:
+    """Whether qk_output is specified behind an entry's own tokens: raw logits of rows that hold no
+    token are not."""
+    return not (scenario.get("nonpad_kv_seqlen", False)
+                and scenario.get("qk_output") in ("raw", "softcapped"))
+
+
+def agrees(told: numpy.ndarray, values: numpy.ndarray, tolerance: float) -> bool:
     unspecified = numpy.isnan(values)
     with numpy.errstate(invalid="ignore"):
-        close = numpy.abs(told - values) <= RECOGNISED * (1 + numpy.abs(values))
+        close = numpy.abs(told - values) <= tolerance * (1 + numpy.abs(values))
     return bool((close | (told == values) | unspecified).all())

@@ -117,7 +117,8 @@ class GqaPeer:
         query = dense(given["q"], width, self.heads, self.lanes, self.dtype)
         key, value = (dense(given[name], 0 if shared else width, self.kv_heads, self.lanes,
                             self.dtype) for name in ("k", "v"))
-        query, key, value = (array.reshape(self.batch, array.shape[1], -1)
+        query, key, value = (array.reshape(self.batch, array.shape[1],
+                                           array.shape[2] * self.lanes)
                              for array in (query, key, value))
         if self.scenario.get("packed_qkv", False) and not shared:
             feeds = {"query": numpy.concatenate((query, key, value), axis=2)}

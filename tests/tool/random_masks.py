@@ -35,6 +35,23 @@ def draw_mask(rng: random.Random, scenario: dict, exact: bool) -> dict:
         return mask
     if rank >= 2 and rng.randrange(4) == 0:
         mask["one_query"] = True
-    if scenario["opset"] >= 24 and rng.randrange(4) == 0:
-        mask["missing_columns"] = rng.randint(1, 3)
+    most = missable_columns(scenario)
+    if scenario["opset"] >= 24 and most > 0 and rng.randrange(4) == 0:
+        mask["missing_columns"] = rng.randint(1, min(3, most))
     return mask
+
+
+def missable_columns(scenario: dict) -> int:
+    """Columns that every step's mask may lack: one stays, and with nonpad_kv_seqlen all live ones."""
+    batch = scenario["batch"]
+    lengths, called = [0] * batch, []
+    for step in scenario["steps"]:
+        kind = next(name for name in ("append", "past", "rollback") if name in step)
+        counts = step[kind] if isinstance(step[kind], list) else [step[kind]] * batch
+        sign = -1 if kind == "rollback" else 1
+        lengths = [length + sign * count for length, count in zip(lengths, counts)]
+        if kind == "append":
+            called.append(max(lengths))
+    if scenario.get("nonpad_kv_seqlen", False):
+        return scenario["cache"]["capacity"] - max(called)
+    return min(called) - 1
