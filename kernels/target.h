@@ -71,6 +71,15 @@ struct Capabilities {
   ///   ragged_prompt                gqa: first step with different lengths, full cache
   ///   ragged_prompt_block          the same with a block cache
   ///   idle_entries                 a step may leave an entry without a token
+  ///   shared_kv                    gqa: a step may ask queries without new tokens
+  ///   empty_append                 attention: the same with a past
+  ///   bidirectional empty_window attention_bias packed_qkv smooth_softmax head_sink rotary
+  ///   position_ids qk_norm qk_output quantised_int8 quantised_int4 quantised_fp8
+  ///   quantised_per_channel        gqa: the operator's inputs and attributes of that name
+  ///   attention_window mask_broadcast short_mask rank_3 softmax_precision
+  ///                                attention: windows of opset 25, masks with dimensions of 1 or
+  ///                                of rank 1, masks with fewer columns, (B,S,N*H) tensors
+  ///   softcap                      both operators
   ///   load                         the harness may put a past into the cache
   ///   queryless_append             tokens may be appended without asking a query
   ///   rollback                     newest tokens can be dropped

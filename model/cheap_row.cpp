@@ -20,16 +20,50 @@ CheapRow::CheapRow(const ArithmeticProfile& profile)
 void CheapRow::evaluate(const AttentionRowInput& input, std::size_t lanes) {
   multiply(input);
   weigh(input, row_);
-  for (std::size_t j = 0; j < terms_.size(); ++j) terms_[j].weight = row_.weights[j];
+  weigh_terms(input);
   const auto head_size = static_cast<std::int64_t>(input.query.size());
-  bound_.set_row(head_size, terms_, row_.exp_sum);
-  own_bound_.set_row(head_size, terms_, row_.exp_sum);
+  // One lane more: the query itself may be a rounded sum.
+  own_bound_.set_row(head_size + 1, terms_, row_.exp_sum, input.softcap);
+  add_operand_errors(input);
+  bound_.set_row(head_size, terms_, row_.exp_sum, input.softcap);
   own_share_ = 0;
   for (std::size_t j = 0; j < terms_.size(); ++j) {
     own_share_ = std::max(own_share_, own_bound_.growth()[j] / bound_.growth()[j]);
   }
-  for (auto* sums : {&output_, &magnitude_, &values_, &widest_, &spread_}) sums->assign(lanes, 0);
+  for (auto* sums : {&output_, &magnitude_, &values_, &widest_, &spread_, &value_error_}) {
+    sums->assign(lanes, 0);
+  }
   sum(input);
+}
+
+void CheapRow::weigh_terms(const AttentionRowInput& input) {
+  for (std::size_t j = 0; j < terms_.size(); ++j) {
+    terms_[j].weight = row_.weights[j];
+    terms_[j].score = row_.scores[j];
+  }
+  if (!input.sink) return;
+  KeyTerm sink;
+  sink.product = sink.score = *input.sink;
+  sink.weight = row_.sink_weight;
+  terms_.push_back(sink);
+}
+
+void CheapRow::add_operand_errors(const AttentionRowInput& input) {
+  if (input.key_doubts.empty() && input.query_doubts.empty()) return;
+  const std::size_t lanes = input.query.size();
+  const double scale = std::abs(logit_scale<double>(input));
+  for (std::size_t j = 0; j < input.keys.size(); ++j) {
+    const double* key = input.keys[j];
+    const double* doubts = input.key_doubts.empty() ? nullptr : input.key_doubts[j];
+    double error = 0;
+    for (std::size_t c = 0; c < lanes; ++c) {
+      const double query_doubt = input.query_doubts.empty() ? 0 : input.query_doubts[c];
+      const double key_doubt = doubts == nullptr ? 0 : doubts[c];
+      error += std::abs(input.query[c]) * key_doubt + std::abs(key[c]) * query_doubt +
+               query_doubt * key_doubt;
+    }
+    terms_[j].operand_error = scale * error;
+  }
 }
 
 void CheapRow::multiply(const AttentionRowInput& input) {
@@ -58,6 +92,7 @@ void CheapRow::multiply(const AttentionRowInput& input) {
     terms_[j].product = row_.products[j];
     terms_[j].magnitude = std::abs(scale) * total(magnitude);
     terms_[j].bias = input.biases[j];
+    terms_[j].operand_error = 0;
   }
 }
 
@@ -83,7 +118,21 @@ void CheapRow::sum(const AttentionRowInput& input) {
       spread[c] += stretch * std::abs(value[c] - output[c]);
     }
   }
+  if (!input.value_doubts.empty()) {
+    for (std::size_t j = 0; j < input.values.size(); ++j) {
+      const double* doubts = input.value_doubts[j];
+      if (doubts == nullptr) continue;
+      for (std::size_t c = 0; c < lanes; ++c) value_error_[c] += row_.weights[j] * doubts[c];
+    }
+  }
+  if (input.sink) {  // Its value is 0 in every lane.
+    const double stretch = row_.sink_weight * bound_.growth()[input.values.size()];
+    for (std::size_t c = 0; c < lanes; ++c) spread[c] += stretch * std::abs(output[c]);
+  }
   if (!bound_.needs_widest()) return;
+  if (input.sink) {
+    for (std::size_t c = 0; c < lanes; ++c) widest_[c] = std::abs(output[c]);
+  }
   for (const double* value : input.values) {
     for (std::size_t c = 0; c < lanes; ++c) {
       widest_[c] = std::max(widest_[c], std::abs(value[c] - output[c]));
@@ -92,7 +141,7 @@ void CheapRow::sum(const AttentionRowInput& input) {
 }
 
 LaneSums CheapRow::sums(std::size_t lane) const {
-  return {spread_[lane], magnitude_[lane], values_[lane], widest_[lane]};
+  return {spread_[lane], magnitude_[lane], values_[lane], widest_[lane], value_error_[lane]};
 }
 
 BoundTerms CheapRow::bound(std::size_t lane) const {
@@ -102,6 +151,7 @@ BoundTerms CheapRow::bound(std::size_t lane) const {
 double CheapRow::uncertainty(std::size_t lane) const {
   LaneSums own = sums(lane);
   own.spread *= own_share_;
+  own.value_error = 0;
   return own_bound_.terms(own, output_[lane]).total();
 }
 

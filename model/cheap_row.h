@@ -19,6 +19,10 @@ class CheapRow {
   void evaluate(const AttentionRowInput& input, std::size_t lanes);
 
   double output(std::size_t lane) const { return output_[lane]; }
+  const AttentionRow<double>& row() const { return row_; }
+  const RowBound& bound() const { return bound_; }
+  /// The keys as the bound sees them, a sink at the end.
+  const std::vector<KeyTerm>& terms() const { return terms_; }
   /// Allowed error of the target.
   BoundTerms bound(std::size_t lane) const;
   /// Error bound of output() itself.
@@ -26,6 +30,8 @@ class CheapRow {
 
  private:
   void multiply(const AttentionRowInput& input);
+  void weigh_terms(const AttentionRowInput& input);
+  void add_operand_errors(const AttentionRowInput& input);
   void sum(const AttentionRowInput& input);
   LaneSums sums(std::size_t lane) const;
 
@@ -33,8 +39,8 @@ class CheapRow {
   RowBound own_bound_;
   double own_share_ = 0;  // Most that a weight's own error is of the target's.
   AttentionRow<double> row_;
-  std::vector<KeyTerm> terms_;
-  std::vector<double> output_, magnitude_, values_, widest_, spread_;  // [lane]
+  std::vector<KeyTerm> terms_;  // [n], and the sink at the end.
+  std::vector<double> output_, magnitude_, values_, widest_, spread_, value_error_;  // [lane]
 };
 
 }  // namespace kvcheck::model

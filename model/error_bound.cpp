@@ -52,7 +52,7 @@ double weight_half_spacing(const ArithmeticProfile& profile) {
                                                                             : ElementType::f32);
 }
 
-double logit_error(const ArithmeticProfile& p, double dot_error, const KeyTerm& key) {
+double error_of_logit(const ArithmeticProfile& p, double dot_error, const KeyTerm& key) {
   const double product = std::abs(key.product);
   const double bias = std::abs(key.bias);
   double error = times(dot_error, key.magnitude) + p.logit_roundoff * product;
@@ -77,11 +77,12 @@ RowBound::RowBound(const ArithmeticProfile& profile)
       store_spacing_(subnormal_half_spacing(profile.output_type)),
       weight_spacing_(weight_half_spacing(profile)) {}
 
-void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, double exp_sum) {
+void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, double exp_sum,
+                       double) {
   const double u = profile_.accumulator_roundoff;
   const auto count = static_cast<double>(keys.size());
   const double lanes = static_cast<double>(head_size);
-  const double dot_error = gamma(lanes + (profile_.scale_on_operands ? 4 : 2), u);
+  const double dot_error = dot_error_ = gamma(lanes + (profile_.scale_on_operands ? 4 : 2), u);
   // The maximum rises at most once per key after the first.
   double rescales = std::min(static_cast<double>(profile_.max_rescales), count - 1);
   double summands = count + rescales + 2;
@@ -96,7 +97,7 @@ void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, do
   total_growth_ = 0;
   for (std::size_t j = 0; j < keys.size(); ++j) {
     const KeyTerm& key = keys[j];
-    const double lambda = logit_error(profile_, dot_error, key) +
+    const double lambda = error_of_logit(profile_, dot_error, key) +
                           u * (top - (key.product + key.bias)) +
                           (1 + rescales) * (profile_.exp_error + u);
     growth_[j] = std::max(growth_of(lambda), kLeastGrowth);
@@ -112,6 +113,27 @@ void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, do
   flushed_ /= exp_sum;
   lost_ = weight_spacing_ / divisor + flushed_;
   flushed_ *= count;
+}
+
+double RowBound::logit_error(const KeyTerm& key, LogitStage stage) const {
+  const double u = profile_.accumulator_roundoff + profile_.logit_roundoff;
+  double error = times(dot_error_, key.magnitude) + key.operand_error +
+                 profile_.logit_roundoff * std::abs(key.product);
+  if (stage == LogitStage::product) return kSecondOrder * error;
+  if (key.score != key.product) {
+    error += u * std::abs(key.product) + (profile_.tanh_error + 2 * u) * std::abs(key.score);
+  }
+  if (stage == LogitStage::logit && key.bias != 0) {
+    error += u * (std::abs(key.score) + std::abs(key.bias));
+  }
+  return kSecondOrder * error;
+}
+
+double RowBound::weight_error(std::size_t j, double weight, double total) const {
+  if (total >= 1) return 1;
+  const double moved = (growth_[j] + total) / (1 - total);
+  return kSecondOrder * weight * (moved + sum_error_ + profile_.probability_roundoff) +
+         weight_spacing_;
 }
 
 BoundTerms RowBound::terms(const LaneSums& sums, double output) const {

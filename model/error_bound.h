@@ -61,6 +61,9 @@ struct LaneSums {
   double value_error = 0;  ///< sum w_j dv_j: values that the target may hold otherwise.
 };
 
+/// Stages of a logit: scale * q.k, after softcap, after the bias.
+enum class LogitStage { product, score, logit };
+
 /// The bound of one row: what all its output lanes share.
 class RowBound {
  public:
@@ -68,10 +71,17 @@ class RowBound {
 
   /// Takes the row in; `exp_sum` is the sum of exp(s_j - max s) over `keys`.
   /// \pre keys is not empty
-  void set_row(std::int64_t head_size, std::span<const KeyTerm> keys, double exp_sum);
+  void set_row(std::int64_t head_size, std::span<const KeyTerm> keys, double exp_sum,
+               double softcap = 0);
 
   /// growth_j = exp(Lambda_j) - 1: how much the error may stretch weight j. Above 0.
   std::span<const double> growth() const { return growth_; }
+
+  /// Absolute error of one logit up to a stage.
+  double logit_error(const KeyTerm& key, LogitStage stage) const;
+
+  /// Absolute error of weight j as it is handed out, `total` being sum w_i growth_i.
+  double weight_error(std::size_t j, double weight, double total) const;
 
   /// Whether the weights' errors are so large that only the range of the values limits them.
   bool needs_widest() const { return total_growth_ > 0.5; }
@@ -85,6 +95,7 @@ class RowBound {
   double store_spacing_;   // Absolute error of the store among subnormal numbers.
   double weight_spacing_;  // The same of a stored weight.
   std::vector<double> growth_;
+  double dot_error_ = 0;     // Relative error of a dot product.
   double total_growth_ = 0;  // Phi = sum w_j growth_j
   double sum_error_ = 0;     // gamma_N
   double lost_ = 0;          // Absolute error of one weight by underflow, over the row sum.

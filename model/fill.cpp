@@ -73,9 +73,10 @@ std::int64_t position_lane(const Scenario& scenario, std::int64_t entry, std::in
 
 Fill::Fill(const Scenario& scenario, const Timeline& timeline)
     : scenario_(&scenario), timeline_(&timeline) {
+  if (scenario.fill.kind == FillKind::literal) literal_.emplace(scenario, timeline);
   if (scenario.fill.kind != FillKind::needles) return;
   const auto lanes = static_cast<double>(scenario.head_size);
-  const double scale = scenario.scale.value_or(1.0 / std::sqrt(lanes));
+  const double scale = std::abs(scenario.scale.value_or(1.0 / std::sqrt(lanes)));
   needle_gain_ = std::min(kHitLogit / (lanes * scale), kLargestGain);
 
   const NeedleFinder finder(scenario, timeline);
@@ -112,10 +113,12 @@ double Fill::value_lane(std::uint64_t row, std::int64_t lane) const {
 }
 
 double Fill::key(std::int64_t entry, std::int64_t kv_head, Token token, std::int64_t lane) const {
+  if (literal_) return literal_->key(entry, kv_head, token, lane);
   return key_lane(row_hash(*scenario_, kKey, entry, kv_head, token), lane);
 }
 
 double Fill::value(std::int64_t entry, std::int64_t kv_head, Token token, std::int64_t lane) const {
+  if (literal_) return literal_->value(entry, kv_head, token, lane);
   if (position_fill()) {
     return lane == position_lane(*scenario_, entry, kv_head, token.position) ? 1.0 : 0.0;
   }
@@ -152,11 +155,18 @@ double Fill::query_lane(const QueryRow& row, std::int64_t lane) const {
 
 double Fill::query(std::size_t step, std::int64_t entry, std::int64_t query_head,
                    std::int64_t query, std::int64_t lane) const {
+  if (literal_) return literal_->query(step, entry, query_head, query, lane);
   return query_lane(query_source(step, entry, query_head, query), lane);
 }
 
 void Fill::key_row(std::int64_t entry, std::int64_t kv_head, Token token,
                    std::span<double> row) const {
+  if (literal_) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      row[c] = literal_->key(entry, kv_head, token, static_cast<std::int64_t>(c));
+    }
+    return;
+  }
   const std::uint64_t hash = row_hash(*scenario_, kKey, entry, kv_head, token);
   std::int64_t lane = 0;
   for (double& element : row) element = key_lane(hash, lane++);
@@ -164,6 +174,12 @@ void Fill::key_row(std::int64_t entry, std::int64_t kv_head, Token token,
 
 void Fill::value_row(std::int64_t entry, std::int64_t kv_head, Token token,
                      std::span<double> row) const {
+  if (literal_) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      row[c] = literal_->value(entry, kv_head, token, static_cast<std::int64_t>(c));
+    }
+    return;
+  }
   std::int64_t lane = 0;
   if (position_fill()) {
     const std::int64_t lit = position_lane(*scenario_, entry, kv_head, token.position);
@@ -176,6 +192,12 @@ void Fill::value_row(std::int64_t entry, std::int64_t kv_head, Token token,
 
 void Fill::query_row(std::size_t step, std::int64_t entry, std::int64_t query_head,
                      std::int64_t query, std::span<double> row) const {
+  if (literal_) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      row[c] = literal_->query(step, entry, query_head, query, static_cast<std::int64_t>(c));
+    }
+    return;
+  }
   const QueryRow source = query_source(step, entry, query_head, query);
   std::int64_t lane = 0;
   for (double& element : row) element = query_lane(source, lane++);

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "model/literal.h"
 #include "model/needles.h"
 #include "model/position.h"
 #include "model/scenario.h"
@@ -20,6 +22,9 @@ namespace kvcheck::model {
 /// needles: V as random; a query is the weighted sum of the signs of its needles' codes (see
 /// needles.h) and of a little noise, so that query heads differ. One hit gives a logit of about 7.
 /// position_code, position_block: Q = 0; V is 1 at position_lane() and 0 elsewhere.
+/// literal: what the steps spell out.
+/// Values are those that the operator is given: before norm and rotary embedding, and before the
+/// cache quantises. Of a past they are what the cache holds.
 class Fill {
  public:
   /// Both must outlive the fill.
@@ -55,6 +60,7 @@ class Fill {
 
   const Scenario* scenario_;
   const Timeline* timeline_;
+  std::optional<LiteralFill> literal_;
   double needle_gain_ = 0;
   std::vector<std::vector<std::vector<NeedleSet>>> needles_;  // [step][entry][query]
 };

@@ -5,21 +5,42 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "model/position.h"
 #include "model/scenario.h"
+#include "model/timeline.h"
 
 namespace kvcheck::model {
 
-/// Whether the mask hides `key` from `query`. Entries and heads count only as far as the mask's
-/// rank reaches (rank 2: neither, rank 3: heads, rank 4: both).
+/// Whether the seeded mask hides `key` from `query`. Entries, heads and queries count only as far as
+/// the mask's rank and flags reach (rank 1: none of them, rank 2: queries, rank 3: heads too, rank
+/// 4: all). gqa never hides a query's own position: its operator leaves an empty row open.
 bool mask_hides(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query,
                 Position key);
 
-/// What the mask adds to the logit where it does not hide: 0 for none and boolean, a small
+/// What the seeded mask adds to the logit where it does not hide: 0 for none and boolean, a small
 /// finite value for additive (0 under the position fills, so that weights stay equal). The value
 /// is representable in the scenario's element type.
 double mask_bias(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query,
                  Position key);
+
+/// One element of the mask as the operator reads it.
+struct MaskCell {
+  bool hides = false;
+  double bias = 0;  ///< 0 where it hides.
+};
+
+/// The cell of query `query` (0-based in the step) and `key`, from the seed or from the step's
+/// literal tensor; a column that the mask lacks hides.
+/// \pre step is an Append
+MaskCell mask_cell(const Scenario& scenario, const Timeline& timeline, std::size_t step,
+                   std::int64_t entry, std::int64_t head, std::int64_t query, Position key);
+
+/// Shape of the mask tensor of a step: queries, then keys up to the longest length (the buffer with
+/// nonpad_kv_seqlen) less what is missing.
+/// \pre step is an Append, the mask is not none
+std::vector<std::int64_t> mask_shape(const Scenario& scenario, const Timeline& timeline,
+                                     std::size_t step);
 
 }  // namespace kvcheck::model

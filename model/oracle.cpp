@@ -5,15 +5,12 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <span>
 
 #include <boost/multiprecision/cpp_bin_float.hpp>
 
 #include "model/attention_row.h"
 #include "model/cheap_row.h"
-#include "model/mask.h"
-#include "model/token_store.h"
-#include "model/visibility.h"
+#include "model/gather.h"
 
 namespace kvcheck::model {
 namespace {
@@ -42,94 +39,49 @@ double ratio_of(const Real& distance, const Real& limit) {
   return std::min(quotient, 1.0);
 }
 
+/// softmax_precision narrower than the target's own arithmetic takes precedence: every step of the
+/// softmax may round to it. A wider one is no promise to be wider.
+ArithmeticProfile with_softmax_precision(ArithmeticProfile profile,
+                                         std::optional<ElementType> precision) {
+  if (!precision) return profile;
+  const double u = unit_roundoff(*precision);
+  if (u <= profile.accumulator_roundoff) return profile;
+  profile.accumulator_roundoff = u;
+  profile.exp_error = std::max(profile.exp_error, 2 * u);
+  profile.tanh_error = std::max(profile.tanh_error, 2 * u);
+  return profile;
+}
+
 }  // namespace
 
-class Oracle::Rows {
+class Oracle::TruthRow {
  public:
-  Rows(const Scenario& scenario, const Timeline& timeline, const Fill& fill)
-      : scenario_(scenario),
-        timeline_(timeline),
-        fill_(fill),
-        store_(scenario, fill),
-        heads_see_the_same_(scenario.mask.kind == MaskKind::none || scenario.mask.rank <= 2) {}
-
-  /// Gathers one row; cheapest when the heads of one query follow each other.
-  const AttentionRowInput& input(const RowAddress& row) {
-    if (!gathered_ || !(heads_see_the_same_ && same_query(*gathered_, row))) look(row);
-    gathered_ = row;
-    const std::int64_t kv_head = row.head / (scenario_.query_heads / scenario_.kv_heads);
-    const auto key_offset = static_cast<std::size_t>(kv_head * scenario_.head_size);
-    const auto value_offset = static_cast<std::size_t>(kv_head * scenario_.value_head_size);
-    const Position position = position_of(row);
-    input_.scale = scenario_.scale;
-    input_.query.resize(static_cast<std::size_t>(scenario_.head_size));
-    fill_.query_row(row.step, row.entry, row.head, row.query, input_.query);
-    input_.keys.resize(visible_.size());
-    input_.values.resize(visible_.size());
-    input_.biases.assign(visible_.size(), 0.0);
-    const bool biased = scenario_.mask.kind == MaskKind::additive;
-    for (std::size_t j = 0; j < visible_.size(); ++j) {
-      input_.keys[j] = seen_[j]->keys.data() + key_offset;
-      input_.values[j] = seen_[j]->values.data() + value_offset;
-      if (biased) {
-        input_.biases[j] = mask_bias(scenario_, row.entry, row.head, position, visible_[j]);
-      }
+  Truth lane(Gatherer& gatherer, const RowAddress& address, std::int64_t lane) {
+    if (address_ != address) {
+      input_ = gatherer.row(address.step, address.entry, address.head, address.query);
+      multiply(input_, row_);
+      weigh(input_, row_);
+      address_ = address;
     }
-    return input_;
-  }
-
-  Truth truth(const RowAddress& row, std::int64_t lane) {
-    if (truth_of_ != row) {
-      truth_input_ = input(row);
-      multiply(truth_input_, truth_);
-      weigh(truth_input_, truth_);
-      truth_of_ = row;
-    }
-    return attend(truth_input_, truth_, static_cast<std::size_t>(lane));
+    return attend(input_, row_, static_cast<std::size_t>(lane));
   }
 
  private:
-  static bool same_query(const RowAddress& a, const RowAddress& b) {
-    return a.step == b.step && a.entry == b.entry && a.query == b.query;
-  }
-
-  Position position_of(const RowAddress& row) const {
-    const auto& entries = timeline_.steps()[row.step].entries;
-    return {entries[static_cast<std::size_t>(row.entry)].origin.value + row.query};
-  }
-
-  void look(const RowAddress& row) {
-    visible_ = visible_positions(scenario_, timeline_, row.step, row.entry, row.head, row.query);
-    seen_.clear();
-    for (const Position key : visible_) {
-      seen_.push_back(
-          &store_.rows(row.entry, {key, timeline_.generation(row.step, row.entry, key)}));
-    }
-  }
-
-  const Scenario& scenario_;
-  const Timeline& timeline_;
-  const Fill& fill_;
-  TokenStore store_;
-  bool heads_see_the_same_;
-
-  std::optional<RowAddress> gathered_;  // The row that the members below are for.
-  std::vector<Position> visible_;
-  std::vector<const TokenRows*> seen_;
+  std::optional<RowAddress> address_;
   AttentionRowInput input_;
-
-  std::optional<RowAddress> truth_of_;
-  AttentionRowInput truth_input_;
-  AttentionRow<Truth> truth_;
+  AttentionRow<Truth> row_;
 };
 
-Oracle::Oracle(const Scenario& scenario, const ArithmeticProfile& profile)
+Oracle::Oracle(const Scenario& scenario, const ArithmeticProfile& profile, const Reading& reading)
     : scenario_(scenario),
-      profile_(profile),
+      profile_(with_softmax_precision(profile, scenario.softmax_precision)),
+      reading_(reading),
       timeline_(scenario_),
       fill_(scenario_, timeline_),
+      gatherer_(scenario_, timeline_, fill_, profile_.accumulator_roundoff, reading_),
       expected_(scenario_.steps.size()),
-      rows_(std::make_unique<Rows>(scenario_, timeline_, fill_)) {}
+      qk_(scenario_.steps.size()),
+      truth_(std::make_unique<TruthRow>()) {}
 
 Oracle::~Oracle() = default;
 
@@ -144,6 +96,15 @@ const Expected& Oracle::expected(std::size_t step) {
   if (!slot) {
     slot = std::make_unique<Expected>();
     compute(step, *slot);
+  }
+  return *slot;
+}
+
+const QkExpected& Oracle::expected_qk(std::size_t step) {
+  auto& slot = qk_[step];
+  if (!slot) {
+    slot = std::make_unique<QkExpected>(
+        model::expected_qk(scenario_, timeline_, profile_, gatherer_, step));
   }
   return *slot;
 }
@@ -164,7 +125,7 @@ void Oracle::compute(std::size_t step, Expected& expected) {
     const std::int64_t queries = entries[static_cast<std::size_t>(entry)].queries;
     for (std::int64_t query = 0; query < queries; ++query) {
       for (std::int64_t head = 0; head < scenario_.query_heads; ++head) {
-        const AttentionRowInput& input = rows_->input({step, entry, head, query});
+        const AttentionRowInput& input = gatherer_.row(step, entry, head, query);
         if (input.keys.empty()) continue;
         const std::size_t first = element(expected, entry, query, head, 0);
         row.evaluate(input, lanes);
@@ -191,13 +152,13 @@ double Oracle::bound_ratio(std::size_t step, std::int64_t entry, std::int64_t qu
   const double doubt = all.uncertainty[at];
   const bool clear = distance + doubt <= limit || distance - doubt > limit;
   if (clear && doubt <= kLargestDoubt * limit) return ratio_of(distance, limit);
-  const Truth exact = rows_->truth({step, entry, head, query}, lane);
+  const Truth exact = truth_->lane(gatherer_, {step, entry, head, query}, lane);
   return ratio_of<Truth>(abs(Truth(observed) - exact), Truth(limit));
 }
 
 std::string Oracle::exact_output(std::size_t step, std::int64_t entry, std::int64_t query,
                                  std::int64_t head, std::int64_t lane) {
-  return rows_->truth({step, entry, head, query}, lane)
+  return truth_->lane(gatherer_, {step, entry, head, query}, lane)
       .str(kExactDigits, std::ios_base::fmtflags(0));
 }
 

@@ -13,6 +13,8 @@
 
 #include "model/error_bound.h"
 #include "model/fill.h"
+#include "model/qk_output.h"
+#include "model/reading.h"
 #include "model/scenario.h"
 #include "model/timeline.h"
 
@@ -32,8 +34,9 @@ struct Expected {
 /// thread at a time.
 class Oracle {
  public:
+  /// Answers for `reading`, which is the right one unless a wrong model is asked.
   /// \pre validate(scenario) is empty
-  Oracle(const Scenario& scenario, const ArithmeticProfile& profile);
+  Oracle(const Scenario& scenario, const ArithmeticProfile& profile, const Reading& reading = {});
   Oracle(const Oracle&) = delete;
   Oracle& operator=(const Oracle&) = delete;
   ~Oracle();
@@ -44,6 +47,10 @@ class Oracle {
 
   /// \pre step is an Append and timeline().steps()[step].defined. Computed on first use.
   const Expected& expected(std::size_t step);
+
+  /// The intermediate that scenario.qk_output asks for.
+  /// \pre as for expected(), and qk_output is not none. Computed on first use.
+  const QkExpected& expected_qk(std::size_t step);
 
   /// bound ratio = |observed - truth| / bound of one element; above 1 fails. Not finite where
   /// the truth is finite: infinity. Bound 0: 0 when equal, else infinity. Bound infinite: 0.
@@ -56,17 +63,20 @@ class Oracle {
                            std::int64_t head, std::int64_t lane);
 
  private:
-  class Rows;  // Keys, values and the row of the truth that was asked last.
+  class TruthRow;  // The row of the truth that was asked last.
   std::size_t element(const Expected& expected, std::int64_t entry, std::int64_t query,
                       std::int64_t head, std::int64_t lane) const;
   void compute(std::size_t step, Expected& expected);
 
   Scenario scenario_;
   ArithmeticProfile profile_;
+  Reading reading_;
   Timeline timeline_;
   Fill fill_;
+  Gatherer gatherer_;
   std::vector<std::unique_ptr<Expected>> expected_;  // [step], null until asked
-  std::unique_ptr<Rows> rows_;
+  std::vector<std::unique_ptr<QkExpected>> qk_;      // [step], null until asked
+  std::unique_ptr<TruthRow> truth_;
 };
 
 }  // namespace kvcheck::model

@@ -2,9 +2,11 @@
 #include "model/scenario.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
+
+#include "model/literal.h"
+#include "model/scenario_features.h"
 
 namespace kvcheck::model {
 namespace {
@@ -40,25 +42,15 @@ void repair_shape(Scenario& s) {
   // A row of one batch entry is at most kMaxShape^2 elements, so some batch always fits.
   s.batch =
       std::min(s.batch, kMaxElements / (s.query_heads * std::max(s.head_size, s.value_head_size)));
-  if (s.scale && !(std::isfinite(*s.scale) && *s.scale > 0)) s.scale.reset();
-  s.mask.rank = std::clamp(s.mask.rank, 2, 4);
-  s.mask.hidden_percent = std::clamp(s.mask.hidden_percent, 0, 100);
-  if (s.mask.kind == MaskKind::none) s.mask = {};
-  const bool indexed =
-      s.fill.kind == FillKind::position_code || s.fill.kind == FillKind::position_block;
-  s.fill.index = indexed ? std::clamp<std::int64_t>(s.fill.index, 0, kMaxLength) : 0;
 }
 
 void repair_for_operator(Scenario& s) {
   if (s.op == Operator::gqa) {
     s.opset = 1;
-    s.causal = true;
     s.nonpad_kv_seqlen = false;
-    s.mask = {};
   } else {
-    s.opset = s.nonpad_kv_seqlen ? 24 : std::clamp(s.opset, 23, 24);
+    s.opset = std::clamp(s.opset, s.nonpad_kv_seqlen ? 24 : 23, 25);
     s.cache.layout = LayoutKind::full;
-    s.cache.window_size.reset();
     s.share_buffers = true;
     if (!s.nonpad_kv_seqlen) s.cache.capacity = 0;
   }
@@ -69,8 +61,10 @@ void repair_cache(Scenario& s) {
   CacheSpec& cache = s.cache;
   const std::int64_t rows = max_rows(s);
   cache.capacity = std::clamp<std::int64_t>(cache.capacity, 0, rows);
-  if (cache.window_size)
-    cache.window_size = std::clamp<std::int64_t>(*cache.window_size, 1, kMaxLength);
+  if (cache.window_size) {
+    const std::int64_t least = cache.layout == LayoutKind::full && s.op == Operator::gqa ? 0 : 1;
+    cache.window_size = std::clamp<std::int64_t>(*cache.window_size, least, kMaxLength);
+  }
   if (cache.layout == LayoutKind::block) {
     cache.window_size = std::min(cache.window_size.value_or(cache.capacity), rows);
     cache.window_size = std::max<std::int64_t>(1, *cache.window_size);
@@ -116,16 +110,48 @@ class StepRepair {
     fit(append.tokens, widest_, equal_lengths_);
     fit(append.queries, widest_, s_.op == Operator::attention);
     append.generation = std::max<std::int64_t>(0, append.generation);
+    const bool even_before = even(lengths_);
     for (std::size_t b = 0; b < lengths_.size(); ++b) {
       append.tokens[b] = std::min(append.tokens[b], longest_allowed_ - lengths_[b]);
       lengths_[b] += append.tokens[b];
     }
-    if (s_.op == Operator::gqa && !all_zero(append.queries)) append.queries = append.tokens;
-    if (s_.mask.kind != MaskKind::none &&
-        !std::equal(lengths_.begin() + 1, lengths_.end(), lengths_.begin())) {
-      s_.mask.rank = 4;
+    const bool only_asks = all_zero(append.tokens) && !all_zero(append.queries);
+    if (s_.op == Operator::gqa && only_asks) {
+      fit_shared_kv(append.queries);
+    } else if (s_.op == Operator::gqa && !all_zero(append.queries)) {
+      append.queries = append.tokens;
     }
-    return !all_zero(append.tokens) || (s_.nonpad_kv_seqlen && !all_zero(append.queries));
+    if (s_.mask.kind != MaskKind::none && !(even_before && even(lengths_))) {
+      if (s_.mask.rank > 1 && !s_.mask.one_query) s_.mask.rank = 4, s_.mask.one_entry = false;
+    }
+    if (!all_zero(append.tokens)) {
+      fit_columns();
+      return true;
+    }
+    if (all_zero(append.queries)) return false;
+    if (!s_.nonpad_kv_seqlen && lengths_.front() == 0) return false;
+    fit_columns();
+    return true;
+  }
+
+  static bool even(const std::vector<std::int64_t>& counts) {
+    return std::equal(counts.begin() + 1, counts.end(), counts.begin());
+  }
+
+  /// The same number of queries for all, each of a token that is there; none where that cannot be.
+  void fit_shared_kv(std::vector<std::int64_t>& queries) const {
+    const bool can = s_.cache.layout == LayoutKind::full && !s_.packed_qkv;
+    const std::int64_t shortest = *std::min_element(lengths_.begin(), lengths_.end());
+    const std::int64_t asked = *std::max_element(queries.begin(), queries.end());
+    queries.assign(queries.size(), can ? std::min(asked, shortest) : 0);
+  }
+
+  void fit_columns() {
+    std::int64_t& missing = s_.mask.missing_columns;
+    if (missing == 0) return;
+    const std::int64_t longest = *std::max_element(lengths_.begin(), lengths_.end());
+    const std::int64_t spare = s_.nonpad_kv_seqlen ? s_.cache.capacity - longest : longest - 1;
+    missing = std::clamp<std::int64_t>(missing, 0, std::max<std::int64_t>(0, spare));
   }
 
   bool repair(Past& past, bool first) {
@@ -165,9 +191,11 @@ std::string Refusal::message() const { return fmt::format("{} = {}: {}", field, 
 Scenario normalise(Scenario scenario) {
   repair_shape(scenario);
   repair_for_operator(scenario);
+  repair_features(scenario);
   repair_cache(scenario);
   StepRepair(scenario).run();
   if (!mask_fits(scenario)) scenario.mask = {};
+  fit_literals(scenario);
   return scenario;
 }
 

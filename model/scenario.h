@@ -43,7 +43,7 @@ struct CacheSpec {
   std::optional<std::int64_t> window_size;
   std::int64_t sink_tokens = 0;  ///< sinks: first positions that are never evicted.
   std::int64_t page_size = 0;    ///< paged: rows of one page.
-  Quantisation quantisation;     ///< gqa only.
+  Quantisation quantisation{};   ///< gqa only.
   friend bool operator==(const CacheSpec&, const CacheSpec&) = default;
 };
 

@@ -330,6 +330,8 @@ Scenario scenario_from_json(const Json& json) {
   reader.read("packed_qkv", s.packed_qkv);
   if (const Json* mask = reader.find("mask")) read_mask(*mask, s.mask);
   reader.read("scale", s.scale);
+  // GroupQueryAttention writes "the default" as 0.
+  if (s.op == Operator::gqa && s.scale == 0.0) s.scale.reset();
   reader.read("softcap", s.softcap);
   reader.read("smooth_softmax", s.smooth_softmax);
   reader.read("head_sink", s.head_sink);

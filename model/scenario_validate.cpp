@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/scenario.h"
+#include "model/scenario_features.h"
 
 namespace kvcheck::model {
 namespace {
@@ -20,11 +21,12 @@ class Checker {
     } else {
       check_attention();
     }
-    check_mask_and_fill();
+    for (Refusal& refusal : feature_refusals(s_)) refusals_.push_back(std::move(refusal));
     // Later checks index lists by entry, so they need the shape to be sound.
     if (refusals_.empty()) check_steps();
     if (refusals_.empty()) check_size();
     if (refusals_.empty()) check_mask_size();
+    if (refusals_.empty()) refusals_ = literal_refusals(s_);
     return std::move(refusals_);
   }
 
@@ -49,8 +51,6 @@ class Checker {
       require(s_.query_heads % s_.kv_heads == 0, "query_heads", s_.query_heads,
               fmt::format("must be a multiple of kv_heads ({})", s_.kv_heads));
     }
-    require(!s_.scale || (std::isfinite(*s_.scale) && *s_.scale > 0), "scale", s_.scale.value_or(0),
-            "must be finite and above 0; leave it out for 1/sqrt(head_size)");
     require(!s_.steps.empty(), "steps", "[]", "must hold at least one step");
     if (refusals_.empty()) {
       const std::int64_t most = kMaxStepEntries / s_.batch;
@@ -61,9 +61,13 @@ class Checker {
             s_.cache.capacity,
             fmt::format("must be between 0 (as large as needed) and {}", kMaxLength));
     if (s_.cache.window_size) {
-      require(*s_.cache.window_size >= 1 && *s_.cache.window_size <= kMaxLength,
+      require(*s_.cache.window_size >= 0 && *s_.cache.window_size <= kMaxLength,
               "cache.window_size", *s_.cache.window_size,
-              fmt::format("must be between 1 and {}; leave it out for no window", kMaxLength));
+              fmt::format("must be between 0 (no key at all) and {}; leave it out for no window",
+                          kMaxLength));
+      require(*s_.cache.window_size >= 1 || s_.cache.layout == LayoutKind::full,
+              "cache.window_size", *s_.cache.window_size,
+              "must be at least 1 unless cache.layout is full");
     }
   }
 
@@ -71,10 +75,7 @@ class Checker {
     require(s_.opset == 1, "opset", s_.opset, "must be 1 for gqa");
     require(s_.value_head_size == s_.head_size, "value_head_size", s_.value_head_size,
             fmt::format("must equal head_size ({}) for gqa", s_.head_size));
-    require(s_.causal, "causal", s_.causal, "must be true for gqa");
     require(!s_.nonpad_kv_seqlen, "nonpad_kv_seqlen", s_.nonpad_kv_seqlen,
-            "belongs to the attention operator; leave it out for gqa");
-    require(s_.mask.kind == MaskKind::none, "mask.kind", to_string(s_.mask.kind),
             "belongs to the attention operator; leave it out for gqa");
     if (s_.cache.layout == LayoutKind::block) {
       require(s_.cache.window_size.has_value(), "cache.window_size", "absent",
@@ -88,36 +89,20 @@ class Checker {
   }
 
   void check_attention() {
-    require(s_.opset == 23 || s_.opset == 24, "opset", s_.opset, "must be 23 or 24 for attention");
+    require(s_.opset >= 23 && s_.opset <= 25, "opset", s_.opset,
+            "must be 23, 24 or 25 for attention");
     require(s_.cache.layout == LayoutKind::full, "cache.layout", to_string(s_.cache.layout),
             "must be full for attention");
-    require(!s_.cache.window_size, "cache.window_size", s_.cache.window_size.value_or(0),
-            "belongs to gqa; leave it out for attention");
     require(s_.share_buffers, "share_buffers", s_.share_buffers,
             "belongs to gqa; leave it out for attention");
     if (s_.nonpad_kv_seqlen) {
-      require(s_.opset == 24, "opset", s_.opset, "must be 24 with nonpad_kv_seqlen");
+      require(s_.opset >= 24, "opset", s_.opset, "must be at least 24 with nonpad_kv_seqlen");
       require(s_.cache.capacity >= 1, "cache.capacity", s_.cache.capacity,
               "must be given with nonpad_kv_seqlen: it is the length of K and V");
     } else {
       require(s_.cache.capacity == 0, "cache.capacity", s_.cache.capacity,
               "must be left out: attention without nonpad_kv_seqlen concatenates past and new");
     }
-  }
-
-  void check_mask_and_fill() {
-    require(s_.mask.rank >= 2 && s_.mask.rank <= 4, "mask.rank", s_.mask.rank, "must be 2, 3 or 4");
-    require(s_.mask.hidden_percent >= 0 && s_.mask.hidden_percent <= 100, "mask.hidden_percent",
-            s_.mask.hidden_percent, "must be between 0 and 100");
-    require(s_.mask.kind != MaskKind::none || s_.mask == MaskSpec{}, "mask.kind", "none",
-            "must be boolean or additive where other fields of mask are given; leave mask out");
-    const bool indexed =
-        s_.fill.kind == FillKind::position_code || s_.fill.kind == FillKind::position_block;
-    require(s_.fill.index == 0 || (indexed && s_.fill.index > 0 && s_.fill.index <= kMaxLength),
-            "fill.index", s_.fill.index,
-            "must be 0, or for the position fills the digit or block, at least 0");
-    require(s_.fill.first_entry >= 0 && s_.fill.first_entry <= 4096, "fill.first_entry",
-            s_.fill.first_entry, "must be between 0 and 4096");
   }
 
   bool check_list(std::string_view field, const std::vector<std::int64_t>& counts) {
@@ -150,21 +135,41 @@ class Checker {
 
   bool concatenates() const { return s_.op == Operator::attention && !s_.nonpad_kv_seqlen; }
 
-  void check_append(const std::string& name, const Append& append) {
+  void check_append(const std::string& name, const Append& append,
+                    const std::vector<std::int64_t>& lengths) {
     if (!check_list(name + ".append", append.tokens)) return;
     if (!check_list(name + ".queries", append.queries)) return;
     require(append.generation >= 0, name + ".generation", append.generation, "must be at least 0");
+    const bool only_asks = zero(append.tokens) && !zero(append.queries);
     if (s_.op == Operator::gqa) {
-      if (append.queries != append.tokens && !zero(append.queries)) {
+      if (append.queries != append.tokens && !zero(append.queries) && !only_asks) {
         require(false, name + ".queries", fmt::format("[{}]", fmt::join(append.queries, ", ")),
                 "must equal the appended tokens for gqa, or be 0 for an append without queries");
       }
+      if (only_asks) check_shared_kv(name, append, lengths);
     } else {
       require_uniform(name + ".queries", append.queries);
     }
     if (concatenates()) require_uniform(name + ".append", append.tokens);
-    require(!zero(append.tokens) || (s_.nonpad_kv_seqlen && !zero(append.queries)),
-            name + ".append", 0, "must append at least one token; remove the step instead");
+    if (!zero(append.tokens) || (only_asks && s_.nonpad_kv_seqlen)) return;
+    require(only_asks && lengths.front() > 0, name + ".append", 0,
+            "must append at least one token, or ask queries of the tokens that are there; remove "
+            "the step instead");
+  }
+
+  /// Queries without tokens of their own, which stand at the end of the sequence.
+  void check_shared_kv(const std::string& name, const Append& append,
+                       const std::vector<std::int64_t>& lengths) {
+    require(s_.cache.layout == LayoutKind::full && !s_.packed_qkv, name + ".append", 0,
+            "must append tokens: queries alone need cache.layout full and no packed_qkv");
+    require_uniform(name + ".queries", append.queries);
+    for (std::size_t b = 0; b < lengths.size(); ++b) {
+      if (append.queries[b] <= lengths[b]) continue;
+      require(false, name + ".queries", append.queries[b],
+              fmt::format("must be at most the {} tokens that entry {} holds, as no token is "
+                          "appended",
+                          lengths[b], b));
+    }
   }
 
   void check_steps() {
@@ -172,14 +177,16 @@ class Checker {
     for (std::size_t i = 0; i < s_.steps.size() && refusals_.empty(); ++i) {
       const std::string name = fmt::format("steps[{}]", i);
       if (const auto* append = std::get_if<Append>(&s_.steps[i])) {
-        check_append(name, *append);
+        check_append(name, *append, lengths);
         if (!refusals_.empty()) return;
+        const bool same_pasts = uniform(lengths);
         for (std::size_t b = 0; b < lengths.size(); ++b) lengths[b] += append->tokens[b];
         // The mask is a function of positions; entries of different lengths ask at different
         // positions in one row of the tensor, so they cannot share it.
-        require(s_.mask.kind == MaskKind::none || s_.mask.rank == 4 || uniform(lengths),
-                "mask.rank", s_.mask.rank,
-                "must be 4 where batch entries differ in length (nonpad_kv_seqlen)");
+        require(mask_tells_entries_apart() || (same_pasts && uniform(lengths)), "mask.rank",
+                s_.mask.rank,
+                "must be 4, without one_entry, where batch entries differ in length");
+        check_columns(lengths);
       } else if (const auto* past = std::get_if<Past>(&s_.steps[i])) {
         if (!check_list(name + ".past", past->tokens)) return;
         require(i == 0, name + ".past", past->tokens.front(), "must be the first step");
@@ -192,6 +199,23 @@ class Checker {
       }
       check_lengths(name, lengths);
     }
+  }
+
+  bool mask_tells_entries_apart() const {
+    const MaskSpec& mask = s_.mask;
+    return mask.kind == MaskKind::none || mask.rank == 1 || mask.one_query ||
+           (mask.rank == 4 && !mask.one_entry);
+  }
+
+  void check_columns(const std::vector<std::int64_t>& lengths) {
+    const std::int64_t missing = s_.mask.missing_columns;
+    if (missing == 0) return;
+    const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+    const std::int64_t left = (s_.nonpad_kv_seqlen ? s_.cache.capacity : longest) - missing;
+    require(left >= std::max<std::int64_t>(1, s_.nonpad_kv_seqlen ? longest : 1),
+            "mask.missing_columns", missing,
+            s_.nonpad_kv_seqlen ? "must leave a column for each token of the longest entry"
+                                : "must leave at least one column in every step");
   }
 
   void check_rollback(const std::string& name, const std::vector<std::int64_t>& tokens,
@@ -261,24 +285,27 @@ std::int64_t max_rows(const Scenario& s) {
 
 bool mask_fits(const Scenario& s) {
   if (s.mask.kind == MaskKind::none) return true;
-  std::int64_t length = 0;
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(s.batch), 0);
   std::int64_t longest = s.cache.capacity;
   std::int64_t queries = 0;
   for (const Step& step : s.steps) {
-    if (const auto* append = std::get_if<Append>(&step)) {
-      queries = std::max(queries, append->queries.front());
-      length += append->tokens.front();
-    } else if (const auto* past = std::get_if<Past>(&step)) {
-      length = past->tokens.front();
-    } else {
-      length -= std::get<Rollback>(step).tokens.front();
+    for (std::size_t b = 0; b < lengths.size(); ++b) {
+      if (const auto* append = std::get_if<Append>(&step)) {
+        queries = std::max(queries, append->queries[b]);
+        lengths[b] += append->tokens[b];
+      } else if (const auto* past = std::get_if<Past>(&step)) {
+        lengths[b] = past->tokens[b];
+      } else {
+        lengths[b] -= std::get<Rollback>(step).tokens[b];
+      }
+      longest = std::max(longest, lengths[b]);
     }
-    // With nonpad_kv_seqlen the capacity is the width; otherwise all entries are equally long.
-    longest = std::max(longest, length);
   }
-  const std::int64_t planes =
-      (s.mask.rank >= 3 ? s.query_heads : 1) * (s.mask.rank >= 4 ? s.batch : 1);
-  return queries == 0 || longest <= kMaxElements / planes / queries;
+  const MaskSpec& mask = s.mask;
+  const std::int64_t planes = (mask.rank >= 3 && !mask.one_head ? s.query_heads : 1) *
+                              (mask.rank >= 4 && !mask.one_entry ? s.batch : 1);
+  const std::int64_t rows = mask.rank >= 2 && !mask.one_query ? queries : 1;
+  return queries == 0 || longest <= kMaxElements / planes / rows;
 }
 
 }  // namespace kvcheck::model

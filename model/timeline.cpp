@@ -23,6 +23,14 @@ void note_inexact(TimelineStep& step, const Layout& layout, std::int64_t entry, 
       layout.max_exact_rollback(length));
 }
 
+/// Attention with nonpad_kv_seqlen counts queries from the end, and so does gqa for a step that
+/// brings no tokens (shared KV).
+bool queries_stand_at_the_end(const Scenario& scenario, const Append& append) {
+  if (scenario.op == Operator::attention) return scenario.nonpad_kv_seqlen;
+  return std::all_of(append.tokens.begin(), append.tokens.end(),
+                     [](std::int64_t n) { return n == 0; });
+}
+
 void note_layout(EntryStep& entry, const Layout& layout) {
   entry.resident = layout.resident(entry.length);
   entry.first_position = layout.first_position(entry.length);
@@ -48,7 +56,9 @@ Timeline::Timeline(const Scenario& scenario) {
       if (const auto* append = std::get_if<Append>(&step)) {
         entry.length = entry.past + append->tokens[b];
         entry.queries = append->queries[b];
-        entry.origin = {scenario.nonpad_kv_seqlen ? entry.length - entry.queries : entry.past};
+        entry.origin = {queries_stand_at_the_end(scenario, *append)
+                            ? entry.length - entry.queries
+                            : entry.past};
         entry.staged = layout->stages(entry.past, append->tokens[b]);
         if (append->tokens[b] > 0) {
           tops[b] = with_tokens(tops[b], entry.past, append->generation);
@@ -76,8 +86,7 @@ Timeline::Timeline(const Scenario& scenario) {
 }
 
 std::int64_t Timeline::with_tokens(std::int64_t top, std::int64_t begin, std::int64_t generation) {
-  if (top != kNone && spans_[static_cast<std::size_t>(top)].generation == generation) return top;
-  spans_.push_back({begin, generation, top});
+  spans_.push_back({begin, generation, top, steps_.size()});
   return static_cast<std::int64_t>(spans_.size()) - 1;
 }
 
@@ -88,12 +97,23 @@ std::int64_t Timeline::without_tokens(std::int64_t top, std::int64_t length) con
   return top;
 }
 
-std::int64_t Timeline::generation(std::size_t step, std::int64_t entry, Position position) const {
+std::vector<Written> Timeline::written(std::size_t step, std::int64_t entry,
+                                       std::span<const Position> positions) const {
+  std::vector<Written> all(positions.size());
   std::int64_t top = newest_[step][static_cast<std::size_t>(entry)];
-  while (top != kNone && spans_[static_cast<std::size_t>(top)].begin > position.value) {
-    top = spans_[static_cast<std::size_t>(top)].below;
+  for (std::size_t i = positions.size(); i-- > 0;) {
+    while (top != kNone && spans_[static_cast<std::size_t>(top)].begin > positions[i].value) {
+      top = spans_[static_cast<std::size_t>(top)].below;
+    }
+    if (top == kNone) break;
+    const Span& span = spans_[static_cast<std::size_t>(top)];
+    all[i] = {span.generation, span.step};
   }
-  return top == kNone ? 0 : spans_[static_cast<std::size_t>(top)].generation;
+  return all;
+}
+
+std::int64_t Timeline::generation(std::size_t step, std::int64_t entry, Position position) const {
+  return written(step, entry, {&position, 1}).front().generation;
 }
 
 }  // namespace kvcheck::model

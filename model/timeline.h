@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,12 @@ struct TimelineStep {
   std::string undefined_reason;
 };
 
+/// The append (or past) that brought a token.
+struct Written {
+  std::int64_t generation = 0;
+  std::size_t step = 0;
+};
+
 /// The timeline of a valid scenario.
 class Timeline {
  public:
@@ -53,15 +60,21 @@ class Timeline {
   /// \pre 0 <= position < steps()[step].entries[entry].length
   std::int64_t generation(std::size_t step, std::int64_t entry, Position position) const;
 
+  /// How each of `positions` of `entry` came into the cache as it is after `step`; one walk.
+  /// \pre positions ascend, 0 <= position < steps()[step].entries[entry].length
+  std::vector<Written> written(std::size_t step, std::int64_t entry,
+                               std::span<const Position> positions) const;
+
   /// Rows of the buffer: the capacity, or where that is 0 the longest length of any entry.
   std::int64_t buffer_rows() const { return buffer_rows_; }
 
  private:
-  /// Positions from `begin` on, up to the span above or the length, written with one generation.
+  /// Positions from `begin` on, up to the span above or the length, written by one step.
   /// The spans of an entry form a stack, newest on top, that each step shares with the one before;
   /// `below` is the next older span.
   struct Span {
     std::int64_t begin, generation, below;
+    std::size_t step;
   };
   static constexpr std::int64_t kNone = -1;
 

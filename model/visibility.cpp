@@ -18,10 +18,11 @@ std::vector<Position> visible_positions(const Scenario& scenario, const Timeline
   if (scenario.cache.window_size) {
     first = std::max<std::int64_t>(first, p.value - *scenario.cache.window_size + 1);
   }
+  if (scenario.right_window_size) last = std::min(last, p.value + *scenario.right_window_size);
   std::vector<Position> seen;
   if (last >= first) seen.reserve(static_cast<std::size_t>(last - first + 1));
   for (std::int64_t j = first; j <= last; ++j) {
-    if (!mask_hides(scenario, entry, head, p, {j})) seen.push_back({j});
+    if (!mask_cell(scenario, timeline, step, entry, head, query, {j}).hides) seen.push_back({j});
   }
   return seen;
 }

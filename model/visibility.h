@@ -1,8 +1,10 @@
 // Visibility: which positions a query may see, as an exact set.
 //
-// GroupQueryAttention (contract 1.4.7): causal: j <= p; window W: j >= p-W+1; always j < T.
-// Attention (contract 2.4, 2.5): causal: j <= i + offset with offset = P when a past is given,
-// nonpad[b] - Sq with nonpad_kv_seqlen, 0 otherwise; then the mask; always j < T.
+// GroupQueryAttention (contract 1.4.7): causal: j <= p; window W: j >= p-W+1; always j < T. Queries
+// without new tokens (shared KV) stand at the end: p = T - S + s.
+// Attention (contract 2.4, 2.5): causal: j <= p with p = i + offset and offset = P when a past is
+// given, nonpad[b] - Sq with nonpad_kv_seqlen, 0 otherwise; windows from opset 25 on, causal or not:
+// p - left <= j <= p + right, with left = W - 1; then the mask; always j < T.
 #pragma once
 
 #include <cstdint>

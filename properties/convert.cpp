@@ -44,6 +44,43 @@ std::string missing_gqa_feature(const Capabilities& target, const Scenario& scen
   return "";
 }
 
+/// The first optional feature of the operator that the scenario uses and the target does not
+/// claim; empty = none.
+std::string missing_operator_feature(const Capabilities& target, const Scenario& s) {
+  const bool gqa = s.op == Operator::gqa;
+  const auto& quantisation = s.cache.quantisation;
+  const std::pair<bool, std::string> uses[] = {
+      {gqa && !s.causal, "bidirectional"},
+      {gqa && s.cache.window_size == 0, "empty_window"},
+      {!gqa && (s.cache.window_size || s.right_window_size), "attention_window"},
+      {gqa && s.mask.kind != model::MaskKind::none, "attention_bias"},
+      {s.mask.rank == 1 || s.mask.one_entry || s.mask.one_head || s.mask.one_query,
+       "mask_broadcast"},
+      {s.mask.missing_columns > 0, "short_mask"},
+      {s.input_rank == 3, "rank_3"},
+      {s.packed_qkv, "packed_qkv"},
+      {s.softcap != 0, "softcap"},
+      {s.smooth_softmax, "smooth_softmax"},
+      {s.head_sink, "head_sink"},
+      {s.rotary.has_value(), "rotary"},
+      {s.rotary && s.rotary->position_ids, "position_ids"},
+      {s.qk_norm.has_value(), "qk_norm"},
+      {s.qk_output != model::QkOutput::none, "qk_output"},
+      {s.softmax_precision.has_value(), "softmax_precision"},
+      {quantisation.kind != model::QuantisationKind::none,
+       "quantised_" + std::string(to_string(quantisation.kind))},
+      {quantisation.per_channel, "quantised_per_channel"},
+  };
+  for (const auto& [used, feature] : uses) {
+    if (used && !target.has(feature)) return feature;
+  }
+  return "";
+}
+
+bool only_asks(const Append& append) {
+  return largest(append.tokens) == 0 && largest(append.queries) > 0;
+}
+
 std::string missing_step_feature(const Capabilities& target, const Scenario& scenario) {
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(scenario.batch), 0);
   for (const model::Step& step : scenario.steps) {
@@ -57,7 +94,11 @@ std::string missing_step_feature(const Capabilities& target, const Scenario& sce
       const auto& append = std::get<Append>(step);
       if (largest(append.queries) == 0 && !target.has("queryless_append"))
         return "queryless_append";
-      if (scenario.op == Operator::gqa) {
+      if (scenario.op == Operator::gqa && only_asks(append)) {
+        if (!target.has("shared_kv")) return "shared_kv";
+      } else if (!scenario.nonpad_kv_seqlen && only_asks(append)) {
+        if (!target.has("empty_append")) return "empty_append";
+      } else if (scenario.op == Operator::gqa) {
         const std::string missing = missing_gqa_feature(target, scenario, append, lengths);
         if (!missing.empty()) return missing;
       } else if (append.queries != append.tokens && largest(append.queries) > 0 &&
@@ -163,9 +204,12 @@ std::string unsupported_reason(const Capabilities& target, const Scenario& scena
   if (scenario.mask.kind == model::MaskKind::boolean && !target.has("mask_boolean")) {
     return "mask_boolean";
   }
-  if (scenario.mask.kind == model::MaskKind::additive && !target.has("mask_additive")) {
+  if (scenario.op == Operator::attention && scenario.mask.kind == model::MaskKind::additive &&
+      !target.has("mask_additive")) {
     return "mask_additive";
   }
+  const std::string feature = missing_operator_feature(target, scenario);
+  if (!feature.empty()) return feature;
   return missing_step_feature(target, scenario);
 }
 

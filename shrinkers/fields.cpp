@@ -57,6 +57,60 @@ std::string counts_text(const std::vector<std::int64_t>& counts) {
   return uniform ? fmt::format("{}", counts.front()) : fmt::format("[{}]", fmt::join(counts, ", "));
 }
 
+namespace {
+
+/// Optional features that are on; one that is off has no field.
+void add_features(std::vector<Field>& fields, const Scenario& s) {
+  const auto add = [&](const char* name, auto value) {
+    fields.push_back({name, fmt::format("{}", value)});
+  };
+  const auto flag = [&](const char* name, bool on) {
+    if (on) add(name, true);
+  };
+  const auto number = [&](const char* name, std::int64_t value) {
+    if (value != 0) add(name, value);
+  };
+  if (s.cache.quantisation.kind != model::QuantisationKind::none) {
+    add("cache.quantisation.kind", model::to_string(s.cache.quantisation.kind));
+  }
+  flag("cache.quantisation.per_channel", s.cache.quantisation.per_channel);
+  number("cache.sink_tokens", s.cache.sink_tokens);
+  number("cache.page_size", s.cache.page_size);
+  if (s.right_window_size) add("right_window_size", *s.right_window_size);
+  if (s.input_rank != 4) add("input_rank", s.input_rank);
+  flag("packed_qkv", s.packed_qkv);
+  flag("mask.one_entry", s.mask.one_entry);
+  flag("mask.one_head", s.mask.one_head);
+  flag("mask.one_query", s.mask.one_query);
+  number("mask.missing_columns", s.mask.missing_columns);
+  if (s.softcap != 0) add("softcap", s.softcap);
+  flag("smooth_softmax", s.smooth_softmax);
+  flag("head_sink", s.head_sink);
+  if (s.rotary) {
+    add("rotary.dim", s.rotary->dim == 0 ? s.head_size : s.rotary->dim);
+    flag("rotary.interleaved", s.rotary->interleaved);
+    if (const auto& ids = s.rotary->position_ids) {
+      add("rotary.position_ids.stride", ids->stride);
+      number("rotary.position_ids.shift", ids->shift);
+      number("rotary.position_ids.extra_columns", ids->extra_columns);
+    }
+  }
+  if (s.qk_norm) add("qk_norm.epsilon", s.qk_norm->epsilon);
+  if (s.qk_output != model::QkOutput::none) add("qk_output", model::to_string(s.qk_output));
+  if (s.softmax_precision) add("softmax_precision", model::to_string(*s.softmax_precision));
+}
+
+void add_mask(std::vector<Field>& fields, const Scenario& s) {
+  fields.push_back({"mask.kind", std::string(model::to_string(s.mask.kind))});
+  if (s.mask.kind == model::MaskKind::none) return;
+  fields.push_back({"mask.rank", fmt::format("{}", s.mask.rank)});
+  fields.push_back({"mask.hidden_percent", fmt::format("{}", s.mask.hidden_percent)});
+  fields.push_back({"mask.seed", fmt::format("{}", s.mask.seed)});
+  fields.push_back({"mask.empty_rows", s.mask.empty_rows ? "true" : "false"});
+}
+
+}  // namespace
+
 std::vector<Field> scalar_fields(const Scenario& s) {
   const bool gqa = s.op == model::Operator::gqa;
   const auto number = [](auto value) { return fmt::format("{}", value); };
@@ -82,15 +136,14 @@ std::vector<Field> scalar_fields(const Scenario& s) {
   if (!gqa) {
     add("causal", flag(s.causal));
     add("nonpad_kv_seqlen", flag(s.nonpad_kv_seqlen));
-    add("mask.kind", std::string(model::to_string(s.mask.kind)));
-    if (s.mask.kind != model::MaskKind::none) {
-      add("mask.rank", number(s.mask.rank));
-      add("mask.hidden_percent", number(s.mask.hidden_percent));
-      add("mask.seed", number(s.mask.seed));
-      add("mask.empty_rows", flag(s.mask.empty_rows));
-    }
+    if (s.cache.window_size) add("cache.window_size", number(*s.cache.window_size));
+    add_mask(fields, s);
+  } else {
+    if (!s.causal) add("causal", "false");
+    if (s.mask.kind != model::MaskKind::none) add_mask(fields, s);
   }
   add("scale", s.scale ? number(*s.scale) : std::string(kAbsent));
+  add_features(fields, s);
   add("fill.kind", std::string(model::to_string(s.fill.kind)));
   add("fill.seed", number(s.fill.seed));
   add("fill.index", number(s.fill.index));

@@ -45,7 +45,7 @@ void add_steps(Rank& rank, const Scenario& s) {
 void add_cache(Rank& rank, const Scenario& s) {
   const std::int64_t window = s.cache.window_size.value_or(0);
   add(rank,
-      {s.cache.layout == model::LayoutKind::block, s.cache.window_size.has_value(),
+      {static_cast<std::int64_t>(s.cache.layout), s.cache.window_size.has_value(),
        s.cache.capacity, s.cache.window_size.has_value() && window != s.cache.capacity, window});
 }
 
@@ -56,6 +56,20 @@ void add_flags(Rank& rank, const Scenario& s) {
   // For attention a case without the causal rule is the simpler one; gqa always has it.
   add(rank, {s.nonpad_kv_seqlen, s.op == model::Operator::attention && s.causal,
              s.scale.has_value(), !s.share_buffers});
+}
+
+/// Optional features, each off before on.
+void add_features(Rank& rank, const Scenario& s) {
+  const auto& ids = s.rotary ? s.rotary->position_ids : std::nullopt;
+  add(rank, {static_cast<std::int64_t>(s.cache.quantisation.kind),
+             s.cache.quantisation.per_channel, s.cache.sink_tokens, s.cache.page_size,
+             s.rotary.has_value(), s.rotary && s.rotary->interleaved, s.rotary ? s.rotary->dim : 0,
+             ids.has_value(), ids ? ids->extra_columns : 0, ids ? ids->stride : 0,
+             ids ? ids->shift : 0, s.qk_norm.has_value(), s.softcap != 0, s.head_sink,
+             s.smooth_softmax, static_cast<std::int64_t>(s.qk_output),
+             s.right_window_size.has_value(), s.right_window_size.value_or(0), s.packed_qkv,
+             s.input_rank != 4, s.softmax_precision.has_value(), s.mask.one_entry, s.mask.one_head,
+             s.mask.one_query, s.mask.missing_columns});
 }
 
 void add_values(Rank& rank, const Scenario& s) {
@@ -75,7 +89,11 @@ void add_rest(Rank& rank, const Scenario& s) {
       add(rank, {append->generation});
     }
   }
-  rank.push_back(std::bit_cast<std::uint64_t>(s.scale.value_or(0)));
+  for (const double value :
+       {s.scale.value_or(0), s.softcap, s.qk_norm ? s.qk_norm->epsilon : 0.0}) {
+    rank.push_back(std::bit_cast<std::uint64_t>(value));
+  }
+  add(rank, {s.softmax_precision ? static_cast<std::int64_t>(*s.softmax_precision) : 0});
   add(rank, {s.causal, static_cast<std::int64_t>(s.op)});
 }
 
@@ -86,6 +104,7 @@ Rank rank_of(const Scenario& s) {
   add_steps(rank, s);
   add_cache(rank, s);
   add_flags(rank, s);
+  add_features(rank, s);
   add_values(rank, s);
   add_rest(rank, s);
   return rank;
@@ -103,8 +122,10 @@ std::int64_t fill_rank(model::FillKind kind) {
       return 2;
     case model::FillKind::random:
       return 3;
+    case model::FillKind::literal:
+      return 4;
   }
-  return 4;
+  return 5;
 }
 
 bool smaller(const Scenario& a, const Scenario& b) { return rank_of(a) < rank_of(b); }

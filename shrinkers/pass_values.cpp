@@ -60,7 +60,7 @@ void shrink_window(Attempt& attempt) {
   propose_edit(attempt, [](Scenario& s) { s.cache = {}; }) ||
       propose_edit(attempt,
                    [](Scenario& s) {
-                     s.cache = {LayoutKind::full, s.cache.capacity, {}};
+                     s.cache = {LayoutKind::full, s.cache.capacity, {}, 0, 0};
                    }) ||
       propose_edit(attempt, [](Scenario& s) { s.cache.layout = LayoutKind::full; });
   if (!attempt.current().cache.window_size) return;

@@ -28,6 +28,7 @@ constexpr std::array kPasses{
     Pass{"capacity", shrink_capacity},
     Pass{"mask", shrink_mask},
     Pass{"flags", shrink_flags},
+    Pass{"features", shrink_features},
     Pass{"values", shrink_values},
     Pass{"rollbacks", shrink_rollbacks},
     Pass{"tokens", shrink_tokens},

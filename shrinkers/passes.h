@@ -46,6 +46,9 @@ void shrink_mask(Attempt& attempt);
 void shrink_flags(Attempt& attempt);
 void shrink_values(Attempt& attempt);
 
+// Optional features of the operators: pass_features.cpp.
+void shrink_features(Attempt& attempt);
+
 // Numbers of the steps: pass_tokens.cpp.
 void shrink_rollbacks(Attempt& attempt);
 void shrink_tokens(Attempt& attempt);

@@ -1,0 +1,208 @@
+// From the fill's numbers to the operands of attention.
+#include "model/operands.h"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include <boost/multiprecision/cpp_bin_float.hpp>
+
+#include "model/counter_hash.h"
+#include "model/parameters.h"
+#include "model/quantisation.h"
+
+namespace kvcheck::model {
+namespace {
+
+using Quad = boost::multiprecision::cpp_bin_float_quad;
+
+/// Roundings of a rotated lane: two products and a sum.
+constexpr double kTurnRoundings = 3;
+
+/// Roundings of a normalised lane beside those of the mean: root, reciprocal, two products.
+constexpr double kNormRoundings = 5;
+
+/// A number as an unevaluated sum.
+struct Twofold {
+  double high = 0;
+  double low = 0;
+};
+
+Twofold sum_of(double a, double b) {
+  const double sum = a + b;
+  const double rest = sum - a;
+  return {sum, (a - (sum - rest)) + (b - rest)};
+}
+
+/// x * factor + y * other, right to about 2^-104 of the products.
+Twofold turned(Twofold x, double factor, Twofold y, double other) {
+  const double p = x.high * factor;
+  const double q = y.high * other;
+  const Twofold sum = sum_of(p, q);
+  const double low = std::fma(x.high, factor, -p) + std::fma(y.high, other, -q) +
+                     x.low * factor + y.low * other + sum.low;
+  return sum_of(sum.high, low);
+}
+
+double low_of(const QueryRow& row, std::size_t lane) {
+  return row.low.empty() ? 0.0 : row.low[lane];
+}
+
+}  // namespace
+
+Operands::Operands(const Scenario& scenario, const Timeline& timeline, const Fill& fill,
+                   double roundoff, const Reading& reading)
+    : scenario_(&scenario),
+      timeline_(&timeline),
+      fill_(&fill),
+      roundoff_(roundoff),
+      reading_(&reading) {
+  if (scenario.rotary) rotary_.emplace(scenario);
+}
+
+std::size_t Operands::NameHash::operator()(const HeldToken& name) const {
+  return static_cast<std::size_t>(counter_hash(static_cast<std::uint64_t>(name.entry),
+                                               name.token.position.value, name.token.generation));
+}
+
+bool Operands::SameName::operator()(const HeldToken& a, const HeldToken& b) const {
+  return a.entry == b.entry && a.token == b.token;
+}
+
+std::int64_t Operands::turn_of(std::size_t step, std::int64_t entry, std::int64_t token,
+                               bool key) const {
+  if (reading_->rotary_position != nullptr) {
+    return reading_->rotary_position(*scenario_, *timeline_, step, entry, token, key);
+  }
+  return rotary_position(*scenario_, *timeline_, step, entry, token);
+}
+
+void Operands::norm(QueryRow& row, bool key) const {
+  const std::size_t lanes = row.high.size();
+  Quad squares = 0;
+  for (const double lane : row.high) squares += Quad(lane) * Quad(lane);
+  const Quad root = sqrt(Quad(squares / static_cast<double>(lanes)) + scenario_->qk_norm->epsilon);
+  const double roundings = (static_cast<double>(lanes) + 2) / 2 + kNormRoundings;
+  // Between norm and rotary embedding a target may store the row in the element type.
+  const double stored = unit_roundoff(scenario_->element_type);
+  row.low.resize(lanes);
+  row.doubts.resize(lanes, 0.0);
+  for (std::size_t c = 0; c < lanes; ++c) {
+    const Quad exact = Quad(row.high[c]) *
+                       norm_weight(*scenario_, key ? NormSide::key : NormSide::query,
+                                   static_cast<std::int64_t>(c)) /
+                       root;
+    row.high[c] = static_cast<double>(exact);
+    row.low[c] = static_cast<double>(Quad(exact - row.high[c]));
+    row.doubts[c] = std::abs(row.high[c]) * (1.02 * roundings * roundoff_ + stored);
+  }
+}
+
+void Operands::rotate(QueryRow& row, std::int64_t position) const {
+  row.low.resize(row.high.size(), 0.0);
+  row.doubts.resize(row.high.size(), 0.0);
+  const double error = kTurnRoundings * roundoff_ * 1.01;
+  for (std::int64_t pair = 0; pair < rotary_->pairs(); ++pair) {
+    const auto [a, b] = rotary_->lanes(pair);
+    const Turn turn = rotary_->turn(position, pair);
+    const double cos = std::abs(turn.cos);
+    const double sin = std::abs(turn.sin);
+    const Twofold x{row.high[a], row.low[a]};
+    const Twofold y{row.high[b], row.low[b]};
+    const double x_size = std::abs(x.high);
+    const double y_size = std::abs(y.high);
+    const Twofold at_a = turned(x, turn.cos, y, -turn.sin);
+    const Twofold at_b = turned(y, turn.cos, x, turn.sin);
+    const double doubt_a = error * (x_size * cos + y_size * sin) + row.doubts[a] * cos +
+                           row.doubts[b] * sin;
+    const double doubt_b = error * (y_size * cos + x_size * sin) + row.doubts[b] * cos +
+                           row.doubts[a] * sin;
+    row.high[a] = at_a.high, row.low[a] = at_a.low, row.doubts[a] = doubt_a;
+    row.high[b] = at_b.high, row.low[b] = at_b.low, row.doubts[b] = doubt_b;
+  }
+}
+
+void Operands::query(std::size_t step, std::int64_t entry, std::int64_t query_head,
+                     std::int64_t query, QueryRow& row) const {
+  row.high.resize(static_cast<std::size_t>(scenario_->head_size));
+  row.low.clear();
+  row.doubts.clear();
+  fill_->query_row(step, entry, query_head, query, row.high);
+  if (scenario_->qk_norm) norm(row, false);
+  if (rotary_) rotate(row, turn_of(step, entry, query, false));
+  // A target may store the turned query in the element type.
+  for (std::size_t c = 0; c < row.doubts.size(); ++c) {
+    row.doubts[c] += unit_roundoff(scenario_->element_type) * std::abs(row.high[c]);
+  }
+}
+
+void Operands::store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows) const {
+  const auto lanes = static_cast<std::size_t>(scenario_->head_size);
+  const std::size_t first = static_cast<std::size_t>(kv_head) * lanes;
+  QueryRow row;
+  row.high.resize(lanes);
+  fill_->key_row(token.entry, kv_head, token.token, row.high);
+  const bool computed = (scenario_->qk_norm || rotary_) &&
+                        std::holds_alternative<Append>(scenario_->steps[token.step]);
+  if (computed) {
+    const auto& around =
+        timeline_->steps()[token.step].entries[static_cast<std::size_t>(token.entry)];
+    if (scenario_->qk_norm) norm(row, true);
+    if (rotary_) {
+      rotate(row, turn_of(token.step, token.entry, token.token.position.value - around.past, true));
+    }
+    rows.key_doubts.resize(rows.keys.size(), 0.0);
+  }
+  for (std::size_t c = 0; c < lanes; ++c) {
+    // The double nearest to high + low decides the rounding but for ties that the doubt covers.
+    const double exact = row.high[c] + low_of(row, c);
+    const double stored = round_to(scenario_->element_type, exact);
+    rows.keys[first + c] = stored;
+    if (!computed) continue;
+    const double below = round_to(scenario_->element_type, exact - row.doubts[c]);
+    const double above = round_to(scenario_->element_type, exact + row.doubts[c]);
+    rows.key_doubts[first + c] = std::max(above - stored, stored - below);
+  }
+}
+
+void Operands::quantise_rows(TokenRows& rows) const {
+  const QuantisationKind kind = scenario_->cache.quantisation.kind;
+  const auto pass = [&](std::vector<double>& row, std::vector<double>& doubts, CacheSide side,
+                        std::int64_t lanes) {
+    doubts.resize(row.size(), 0.0);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      const float scale = cache_scale(*scenario_, side, at / lanes, at % lanes);
+      const CodeRange codes =
+          quantise_interval(kind, scale, row[i] - doubts[i], row[i] + doubts[i]);
+      const double code = quantise(kind, scale, row[i]);
+      row[i] = code * static_cast<double>(scale);  // Exact in double.
+      doubts[i] = std::abs(static_cast<double>(scale)) *
+                      std::max(codes.highest - code, code - codes.lowest) +
+                  roundoff_ * std::abs(row[i]);
+    }
+  };
+  pass(rows.keys, rows.key_doubts, CacheSide::key, scenario_->head_size);
+  pass(rows.values, rows.value_doubts, CacheSide::value, scenario_->value_head_size);
+}
+
+const TokenRows& Operands::stored(const HeldToken& token) {
+  const auto [place, is_new] = rows_.try_emplace(token);
+  TokenRows& rows = place->second;
+  if (!is_new) return rows;
+  const auto heads = static_cast<std::size_t>(scenario_->kv_heads);
+  const auto value_lanes = static_cast<std::size_t>(scenario_->value_head_size);
+  rows.keys.resize(heads * static_cast<std::size_t>(scenario_->head_size));
+  rows.values.resize(heads * value_lanes);
+  if (token.token.position.value < 0) return rows;  // Nobody wrote it.
+  for (std::size_t head = 0; head < heads; ++head) {
+    const auto kv_head = static_cast<std::int64_t>(head);
+    store_key(token, kv_head, rows);
+    fill_->value_row(token.entry, kv_head, token.token,
+                     std::span(rows.values).subspan(head * value_lanes, value_lanes));
+  }
+  if (scenario_->cache.quantisation.kind != QuantisationKind::none) quantise_rows(rows);
+  return rows;
+}
+
+}  // namespace kvcheck::model

@@ -1,0 +1,74 @@
+// Operands of attention: queries, keys and values as the operator computes with them.
+//
+// What the fill gives passes the norm, then the rotary embedding; keys are then rounded to the
+// element type, keys and values are quantised where the cache is. Each operand comes with its
+// doubt: how far the one that a target holds may lie from it, since it computes them with errors of
+// its own, which move a stored value only across a tie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "model/fill.h"
+#include "model/reading.h"
+#include "model/rotary.h"
+#include "model/scenario.h"
+#include "model/timeline.h"
+
+namespace kvcheck::model {
+
+/// One token of one entry, for all KV heads, as the cache holds it (dequantised).
+struct TokenRows {
+  std::vector<double> keys;          ///< [kv_heads][head_size]
+  std::vector<double> values;        ///< [kv_heads][value_head_size]
+  std::vector<double> key_doubts;    ///< As keys, or empty: all exact.
+  std::vector<double> value_doubts;  ///< As values, or empty.
+};
+
+/// One query row: high + low is the exact operand to about 2^-100.
+struct QueryRow {
+  std::vector<double> high;
+  std::vector<double> low;     ///< Empty = 0.
+  std::vector<double> doubts;  ///< Empty = exact.
+};
+
+class Operands {
+ public:
+  /// `roundoff` is the target's unit roundoff. All must outlive the operands.
+  Operands(const Scenario& scenario, const Timeline& timeline, const Fill& fill, double roundoff,
+           const Reading& reading);
+
+  /// Evaluated once per token. Valid as long as the operands.
+  const TokenRows& stored(const HeldToken& token);
+
+  /// \pre step is an Append, 0 <= query < queries of the entry
+  void query(std::size_t step, std::int64_t entry, std::int64_t query_head, std::int64_t query,
+             QueryRow& row) const;
+
+ private:
+  struct NameHash {
+    std::size_t operator()(const HeldToken& name) const;
+  };
+  struct SameName {
+    bool operator()(const HeldToken& a, const HeldToken& b) const;
+  };
+  std::int64_t turn_of(std::size_t step, std::int64_t entry, std::int64_t token, bool key) const;
+  void norm(QueryRow& row, bool key) const;
+  void rotate(QueryRow& row, std::int64_t position) const;
+  void store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows) const;
+  void quantise_rows(TokenRows& rows) const;
+
+  const Scenario* scenario_;
+  const Timeline* timeline_;
+  const Fill* fill_;
+  double roundoff_;
+  const Reading* reading_;
+  std::optional<Rotary> rotary_;
+  std::unordered_map<HeldToken, TokenRows, NameHash, SameName> rows_;
+};
+
+}  // namespace kvcheck::model

@@ -1,0 +1,111 @@
+// Logits and probabilities of one step.
+#include "model/qk_output.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "model/cheap_row.h"
+
+namespace kvcheck::model {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+class QkRows {
+ public:
+  QkRows(const Scenario& scenario, const Timeline& timeline, const ArithmeticProfile& profile,
+         Gatherer& gatherer)
+      : s_(scenario), timeline_(timeline), profile_(profile), gatherer_(gatherer), row_(profile) {}
+
+  /// Writes one row of `out` that starts at `first`.
+  void write(const QueryPlace& place, QkExpected& out, std::size_t first) {
+    const std::int64_t length = place.around().length;
+    const bool all_keys = s_.qk_output == QkOutput::raw || s_.qk_output == QkOutput::softcapped;
+    const double hidden = s_.op == Operator::attention && s_.qk_output == QkOutput::biased
+                              ? -kInfinity
+                              : 0;
+    for (std::int64_t j = 0; j < length; ++j) {
+      out.values[first + static_cast<std::size_t>(j)] = hidden;
+      out.bound[first + static_cast<std::size_t>(j)] = 0;
+    }
+    if (all_keys) {
+      std::vector<Position> every(static_cast<std::size_t>(length));
+      for (std::size_t j = 0; j < every.size(); ++j) every[j] = {static_cast<std::int64_t>(j)};
+      gather(gatherer_.row_over(place, every), out, first);
+    } else {
+      gather(gatherer_.row(place.step, place.entry, place.head, place.query), out, first);
+    }
+  }
+
+ private:
+  void gather(const AttentionRowInput& input, QkExpected& out, std::size_t first) {
+    if (input.keys.empty()) return;
+    row_.evaluate(input, 0);
+    const auto& row = row_.row();
+    const auto growth = row_.bound().growth();
+    double total = 0;
+    for (std::size_t j = 0; j < row.weights.size(); ++j) total += row.weights[j] * growth[j];
+    if (input.sink) total += row.sink_weight * growth[row.weights.size()];
+    for (std::size_t j = 0; j < row.weights.size(); ++j) {
+      const std::size_t at = first + static_cast<std::size_t>(gatherer_.positions()[j].value);
+      const KeyTerm& term = row_.terms()[j];
+      switch (s_.qk_output) {
+        case QkOutput::raw:
+          set(out, at, term.product, row_.bound().logit_error(term, LogitStage::product));
+          break;
+        case QkOutput::softcapped:
+          set(out, at, term.score, row_.bound().logit_error(term, LogitStage::score));
+          break;
+        case QkOutput::biased:
+          set(out, at, row.logits[j], row_.bound().logit_error(term, LogitStage::logit));
+          break;
+        default:
+          set(out, at, row.weights[j], row_.bound().weight_error(j, row.weights[j], total));
+      }
+    }
+  }
+
+  void set(QkExpected& out, std::size_t at, double value, double error) const {
+    const ElementType type = profile_.output_type;
+    out.values[at] = value;
+    out.bound[at] = error + unit_roundoff(type) * (std::abs(value) + error) +
+                    subnormal_half_spacing(type);
+  }
+
+  const Scenario& s_;
+  const Timeline& timeline_;
+  const ArithmeticProfile& profile_;
+  Gatherer& gatherer_;
+  CheapRow row_;
+};
+
+}  // namespace
+
+QkExpected expected_qk(const Scenario& scenario, const Timeline& timeline,
+                       const ArithmeticProfile& profile, Gatherer& gatherer, std::size_t step) {
+  QkExpected out;
+  const auto& entries = timeline.steps()[step].entries;
+  out.columns = scenario.nonpad_kv_seqlen ? timeline.buffer_rows() : 0;
+  for (const EntryStep& entry : entries) {
+    out.queries = std::max(out.queries, entry.queries);
+    out.columns = std::max(out.columns, entry.length);
+  }
+  const std::int64_t rows = scenario.batch * scenario.query_heads * out.queries;
+  out.values.assign(static_cast<std::size_t>(rows * out.columns), 0.0);
+  out.bound.assign(out.values.size(), kInfinity);
+  QkRows writer(scenario, timeline, profile, gatherer);
+  for (std::int64_t b = 0; b < scenario.batch; ++b) {
+    for (std::int64_t i = 0; i < entries[static_cast<std::size_t>(b)].queries; ++i) {
+      for (std::int64_t h = 0; h < scenario.query_heads; ++h) {
+        const std::int64_t row = (b * scenario.query_heads + h) * out.queries + i;
+        writer.write({scenario, timeline, step, b, h, i}, out,
+                     static_cast<std::size_t>(row * out.columns));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace kvcheck::model

@@ -1,0 +1,60 @@
+// A reading of the contract: the places where an implementation can take it otherwise.
+//
+// The oracle answers for any reading. Null members stand for the right one, which is the default;
+// wrong_models.h has the catalogue of wrong ones, each of which replaces one member.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <memory>
+
+#include "model/attention_row.h"
+#include "model/layout.h"
+#include "model/position.h"
+#include "model/scenario.h"
+#include "model/timeline.h"
+
+namespace kvcheck::model {
+
+/// One query of one head, in its scenario.
+struct QueryPlace {
+  const Scenario& scenario;
+  const Timeline& timeline;
+  std::size_t step = 0;
+  std::int64_t entry = 0;
+  std::int64_t head = 0;
+  std::int64_t query = 0;
+
+  const EntryStep& around() const {
+    return timeline.steps()[step].entries[static_cast<std::size_t>(entry)];
+  }
+  Position position() const { return {around().origin.value + query}; }
+};
+
+/// A token of some entry and the step that brought it; position below 0 = a row that nobody wrote.
+struct HeldToken {
+  std::int64_t entry = 0;
+  Token token;
+  std::size_t step = 0;
+};
+
+struct Reading {
+  /// Which positions a query sees, ascending (visibility.h).
+  std::vector<Position> (*visible)(const QueryPlace&) = nullptr;
+  /// Which token a query finds at a position that it sees.
+  HeldToken (*held)(const QueryPlace&, Position) = nullptr;
+  /// The KV head of a query head: head / (query heads / KV heads).
+  std::int64_t (*kv_head)(const QueryPlace&) = nullptr;
+  /// What the mask adds (mask.h).
+  double (*bias)(const QueryPlace&, Position) = nullptr;
+  /// Rotary position of token `token` of a step, of a query or of a key (rotary.h).
+  std::int64_t (*rotary_position)(const Scenario&, const Timeline&, std::size_t step,
+                                  std::int64_t entry, std::int64_t token, bool key) = nullptr;
+  /// Last word on the row before it is computed.
+  void (*distort)(const QueryPlace&, AttentionRowInput&) = nullptr;
+  /// The layout by which rows are placed in the buffer (layout.h).
+  std::unique_ptr<Layout> (*layout)(const CacheSpec&) = nullptr;
+};
+
+}  // namespace kvcheck::model
