@@ -1,8 +1,7 @@
-// The model's answer as a document, and that document as text.
+// Reading of scenarios, and the answer as text.
 #include "properties/commands/expect_command.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <ostream>
 #include <stdexcept>
@@ -12,10 +11,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "model/mask.h"
-#include "model/oracle.h"
 #include "model/scenario_json.h"
-#include "model/visibility.h"
+#include "model/timeline.h"
+#include "properties/commands/expect_answer.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -48,171 +46,6 @@ std::string read_file(const std::filesystem::path& path) {
   return text;
 }
 
-model::ArithmeticProfile plain_arithmetic(model::ElementType type) {
-  if (type == model::ElementType::f64) return model::double_profile();
-  model::ArithmeticProfile profile;
-  profile.output_type = type;
-  return profile;
-}
-
-/// JSON has no infinities.
-Json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
-/// A list of `count` items made by `item(i)`.
-template <class Item>
-Json list(std::int64_t count, Item item) {
-  Json out = Json::array();
-  for (std::int64_t i = 0; i < count; ++i) out.push_back(item(i));
-  return out;
-}
-
-class Answer {
- public:
-  explicit Answer(const Scenario& scenario)
-      : oracle_(scenario, plain_arithmetic(scenario.element_type)), s_(oracle_.scenario()) {}
-
-  Json step(std::size_t step, bool inputs) {
-    step_ = step;
-    const model::TimelineStep& state = oracle_.timeline().steps()[step];
-    Json json;
-    json["step"] = step;
-    json["does"] = model::describe(s_.steps[step]);
-    json["defined"] = state.defined;
-    if (!state.defined) json["why"] = state.undefined_reason;
-    json["T"] = list(s_.batch, [&](std::int64_t b) { return entry(b).length; });
-    for (const char* name : {"resident", "visible", "outputs", "bound"}) json[name] = Json::array();
-    if (!state.defined) return json;
-    json["resident"] = list(s_.batch, [&](std::int64_t b) {
-      return Json{{"batch", b},
-                  {"first_position", entry(b).first_position.value},
-                  {"rows", entry(b).resident}};
-    });
-    const auto* append = std::get_if<Append>(&s_.steps[step]);
-    if (append && *std::max_element(append->queries.begin(), append->queries.end()) > 0) {
-      add_visible(json["visible"]);
-      add_outputs(json);
-    }
-    if (inputs) add_inputs(json);
-    return json;
-  }
-
- private:
-  const model::EntryStep& entry(std::int64_t b) const {
-    return oracle_.timeline().steps()[step_].entries[static_cast<std::size_t>(b)];
-  }
-
-  void add_visible(Json& visible) const {
-    const bool per_head = s_.mask.kind != model::MaskKind::none && s_.mask.rank >= 3;
-    for (std::int64_t b = 0; b < s_.batch; ++b) {
-      for (std::int64_t h = 0; h < (per_head ? s_.query_heads : 1); ++h) {
-        for (std::int64_t i = 0; i < entry(b).queries; ++i) {
-          Json one{{"batch", b}};
-          if (per_head) one["head"] = h;
-          one["query_position"] = entry(b).origin.value + i;
-          one["keys"] = Json::array();
-          for (const auto key : model::visible_positions(s_, oracle_.timeline(), step_, b, h, i)) {
-            one["keys"].push_back(key.value);
-          }
-          visible.push_back(std::move(one));
-        }
-      }
-    }
-  }
-
-  void add_outputs(Json& json) {
-    const model::Expected& expected = oracle_.expected(step_);
-    const auto bound = [&](std::int64_t b, std::int64_t i, std::int64_t h, std::int64_t c) {
-      const std::int64_t at =
-          ((b * expected.queries + i) * s_.query_heads + h) * s_.value_head_size + c;
-      return number(expected.bound[static_cast<std::size_t>(at)].total());
-    };
-    json["outputs"] =
-        per_query([&](std::int64_t b, std::int64_t i, std::int64_t h, std::int64_t c) {
-          return oracle_.exact_output(step_, b, i, h, c);
-        });
-    json["bound"] = per_query(bound);
-  }
-
-  /// [batch][query][query head][lane of the value].
-  template <class Element>
-  Json per_query(Element element) const {
-    return list(s_.batch, [&](std::int64_t b) {
-      return list(entry(b).queries, [&](std::int64_t i) {
-        return list(s_.query_heads, [&](std::int64_t h) {
-          return list(s_.value_head_size, [&](std::int64_t c) { return element(b, i, h, c); });
-        });
-      });
-    });
-  }
-
-  /// [batch][token][KV head][lane] of the tokens that the step brings.
-  template <class Element>
-  Json per_token(std::int64_t lanes, Element element) const {
-    const auto* append = std::get_if<Append>(&s_.steps[step_]);
-    const bool past = std::holds_alternative<model::Past>(s_.steps[step_]);
-    return list(s_.batch, [&](std::int64_t b) {
-      const std::int64_t begin = past ? entry(b).first_position.value : entry(b).past;
-      const std::int64_t count = append || past ? entry(b).length - begin : 0;
-      return list(count, [&](std::int64_t i) {
-        const model::Token token{{begin + i}, append ? append->generation : 0};
-        return list(s_.kv_heads, [&](std::int64_t h) {
-          return list(lanes, [&](std::int64_t c) { return number(element(b, h, token, c)); });
-        });
-      });
-    });
-  }
-
-  void add_inputs(Json& json) const {
-    const model::Fill& fill = oracle_.fill();
-    json["q"] = list(s_.batch, [&](std::int64_t b) {
-      return list(entry(b).queries, [&](std::int64_t i) {
-        return list(s_.query_heads, [&](std::int64_t h) {
-          return list(s_.head_size,
-                      [&](std::int64_t c) { return number(fill.query(step_, b, h, i, c)); });
-        });
-      });
-    });
-    json["k"] = per_token(s_.head_size, [&](auto... at) { return fill.key(at...); });
-    json["v"] = per_token(s_.value_head_size, [&](auto... at) { return fill.value(at...); });
-    if (!std::holds_alternative<Append>(s_.steps[step_])) return;
-    std::int64_t longest = 0;
-    for (std::int64_t b = 0; b < s_.batch; ++b) longest = std::max(longest, entry(b).length);
-    if (s_.op == model::Operator::gqa) {
-      json["seqlens_k"] = list(s_.batch, [&](std::int64_t b) { return entry(b).length - 1; });
-      json["total_sequence_length"] = longest;
-    } else if (s_.nonpad_kv_seqlen) {
-      json["nonpad_kv_seqlen"] = json["T"];
-      longest = oracle_.timeline().buffer_rows();
-    }
-    if (s_.mask.kind != model::MaskKind::none) json["mask"] = mask(longest);
-  }
-
-  Json mask(std::int64_t columns) const {
-    const auto element = [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
-      const model::Position query{entry(b).origin.value + i};
-      const bool hides = model::mask_hides(s_, b, h, query, {j});
-      if (s_.mask.kind == model::MaskKind::boolean) return Json(!hides);
-      return hides ? Json("-inf") : number(model::mask_bias(s_, b, h, query, {j}));
-    };
-    Json planes = list(s_.mask.rank >= 4 ? s_.batch : 1, [&](std::int64_t b) {
-      return list(s_.mask.rank >= 3 ? s_.query_heads : 1, [&](std::int64_t h) {
-        return list(entry(b).queries, [&](std::int64_t i) {
-          return list(columns, [&](std::int64_t j) { return element(b, h, i, j); });
-        });
-      });
-    });
-    if (s_.mask.rank >= 4) return planes;
-    return s_.mask.rank == 3 ? planes[0] : planes[0][0];
-  }
-
-  model::Oracle oracle_;
-  const Scenario& s_;
-  std::size_t step_ = 0;
-};
-
 /// Numbers that the answer to step `step` holds, as a double so that no product overflows.
 double numbers_of(const Scenario& s, const model::Timeline& timeline, std::size_t step,
                   bool inputs) {
@@ -225,6 +58,8 @@ double numbers_of(const Scenario& s, const model::Timeline& timeline, std::size_
     const bool masked = s.mask.kind != model::MaskKind::none;
     count += queries * seen * (masked && s.mask.rank >= 3 ? heads : 1);
     count += 2 * queries * heads * static_cast<double>(s.value_head_size);
+    if (s.qk_output != model::QkOutput::none)
+      count += 2 * queries * heads * static_cast<double>(timeline.buffer_rows());
     if (!inputs) continue;
     const bool past = std::holds_alternative<model::Past>(s.steps[step]);
     const auto tokens = static_cast<double>(
@@ -232,6 +67,7 @@ double numbers_of(const Scenario& s, const model::Timeline& timeline, std::size_
     count += queries * heads * static_cast<double>(s.head_size);
     count += tokens * static_cast<double>(s.kv_heads * (s.head_size + s.value_head_size));
     if (masked) count += queries * heads * static_cast<double>(timeline.buffer_rows());
+    if (s.rotary) count += static_cast<double>(entry.length * s.head_size);
   }
   return count;
 }
@@ -297,7 +133,9 @@ void print_outputs(const Json& step, std::ostream& out) {
 
 void print_inputs(const Json& step, std::ostream& out) {
   for (const char* name :
-       {"seqlens_k", "total_sequence_length", "nonpad_kv_seqlen", "q", "k", "v", "mask"}) {
+       {"seqlens_k", "total_sequence_length", "nonpad_kv_seqlen", "q", "k", "v", "mask",
+        "head_sink", "q_norm_weight", "k_norm_weight", "k_scale", "v_scale", "position_ids",
+        "cos_cache", "sin_cache"}) {
     if (step.contains(name)) out << "  " << name << " = " << step[name].dump() << '\n';
   }
 }
@@ -326,20 +164,52 @@ void print_step(const Json& step, std::ostream& out) {
   }
   print_inputs(step, out);
   print_outputs(step, out);
+  if (step.contains("qk_output")) {
+    out << "  qk_output [entry][head][query][key] = " << step["qk_output"].dump() << '\n';
+  }
+}
+
+/// The answer to one scenario.
+Json answer(const ExpectOptions& options, const std::string& text) {
+  const Scenario scenario = model::parse_scenario(text);
+  const auto steps = chosen_steps(options, scenario);
+  ExpectAnswer expected(scenario);
+  Json json;
+  json["scenario"] = model::to_json(scenario);
+  json["hash"] = model::content_hash(scenario);
+  json["steps"] = Json::array();
+  for (const std::size_t step : steps) json["steps"].push_back(expected.step(step, options.inputs));
+  return json;
+}
+
+/// One answer for each line; a line that cannot be answered says why, and the others go on.
+int answer_lines(const ExpectOptions& options, std::ostream& out) {
+  std::ifstream file(options.file);
+  if (!file) throw BadInput(fmt::format("expect: {}: cannot be opened", options.file.string()));
+  int status = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    try {
+      out << answer(options, line).dump() << '\n';
+    } catch (const std::runtime_error& error) {
+      out << Json{{"error", error.what()}}.dump(-1, ' ', false, Json::error_handler_t::replace)
+          << '\n';
+      status = kBadUsage;
+    }
+  }
+  return status;
 }
 
 }  // namespace
 
 int expect_command(const ExpectOptions& options, std::ostream& out, std::ostream& err) {
   try {
-    const Scenario scenario = model::parse_scenario(read_file(options.file));
-    const auto steps = chosen_steps(options, scenario);
-    Answer answer(scenario);
-    Json json;
-    json["scenario"] = model::to_json(scenario);
-    json["hash"] = model::content_hash(scenario);
-    json["steps"] = Json::array();
-    for (const std::size_t step : steps) json["steps"].push_back(answer.step(step, options.inputs));
+    if (options.file.extension() == ".jsonl") {
+      if (options.json) return answer_lines(options, out);
+      throw BadInput(fmt::format("expect: {}: scenarios by the line are answered as JSON; add --json",
+                                 options.file.string()));
+    }
+    const Json json = answer(options, read_file(options.file));
     if (options.json) {
       out << json.dump() << '\n';
     } else {

@@ -106,13 +106,13 @@ INSTANTIATE_TEST_SUITE_P(
 }
 , "query_heads", "3", "multiple of kv_heads (2)"
 }
-, Rule{"scale_negative", gqa, BREAK{s.scale = -0.5;
+, Rule{"scale_negative", attention, BREAK{s.scale = -0.5;
 }
 , "scale", "-0.5", "above 0"
 }
 , Rule{"scale_zero", gqa, BREAK{s.scale = 0;
 }
-, "scale", "0", "above 0"
+, "scale", "0", "not 0"
 }
 , Rule{"scale_nan", gqa, BREAK{s.scale = std::numeric_limits<double>::quiet_NaN();
 }
@@ -140,11 +140,11 @@ INSTANTIATE_TEST_SUITE_P(
 }
 , Rule{"window_zero", gqa, BREAK{s.cache.window_size = 0;
 }
-, "cache.window_size", "0", "between 1 and 2147483647"
+, "cache.window_size", "0", "at least 1 unless cache.layout is full"
 }
 , Rule{"mask_rank", attention, BREAK{s.mask.rank = 5;
 }
-, "mask.rank", "5", "2, 3 or 4"
+, "mask.rank", "5", "between 1 and 4"
 }
 , Rule{"mask_percent", attention, BREAK{s.mask.hidden_percent = 101;
 }
@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 , Rule{"mask", gqa, BREAK{s.mask.kind = MaskKind::boolean;
 }
-, "mask.kind", "boolean", "leave it out for gqa"
+, "mask.kind", "boolean", "must be additive for gqa"
 }
 , Rule{"block_without_window", gqa, BREAK{s.cache.window_size.reset();
 }
@@ -207,9 +207,9 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Attention, ValidateRule,
     testing::Values(
-        Rule{"opset", attention, BREAK { s.opset = 25;
+        Rule{"opset", attention, BREAK { s.opset = 26;
 }
-, "opset", "25", "23 or 24"
+, "opset", "26", "23, 24 or 25"
 }
 , Rule{"layout", attention, BREAK{s.cache.layout = LayoutKind::block;
 }
@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 , Rule{"window", attention, BREAK{s.cache.window_size = 4;
 }
-, "cache.window_size", "4", "leave it out for attention"
+, "cache.window_size", "4", "from opset 25 on"
 }
 , Rule{"share_buffers", attention, BREAK{s.share_buffers = false;
 }
@@ -229,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 , Rule{"nonpad_opset", nonpad, BREAK{s.opset = 23;
 }
-, "opset", "23", "24 with nonpad_kv_seqlen"
+, "opset", "23", "at least 24 with nonpad_kv_seqlen"
 }
 , Rule{"nonpad_capacity", nonpad, BREAK{s.cache.capacity = 0;
 }
@@ -258,7 +258,7 @@ INSTANTIATE_TEST_SUITE_P(
 , Rule{"ragged_mask", nonpad, BREAK{s.mask.kind = MaskKind::boolean;
 s.mask.rank = 3;
 }
-, "mask.rank", "3", "must be 4 where batch entries differ in length"
+, "mask.rank", "3", "must be 4, without one_entry, where batch entries differ in length"
 }),
     [](const auto& rule) {
   return rule.param.name; });
@@ -292,11 +292,11 @@ INSTANTIATE_TEST_SUITE_P(
 }
 , Rule{"no_tokens", gqa, BREAK{s.steps[1] = (Append{{0, 0}, {0, 0}, 0});
 }
-, "steps[1].append", "0", "at least one token; remove the step"
+, "steps[1].append", "0", "at least one token, or ask queries"
 }
-, Rule{"attention_no_tokens", attention, BREAK{s.steps[1] = (Append{{0, 0}, {1, 1}, 0});
+, Rule{"attention_no_tokens", attention, BREAK{s.steps[0] = (Append{{0, 0}, {1, 1}, 0});
 }
-, "steps[1].append", "0", "at least one token"
+, "steps[0].append", "0", "at least one token"
 }
 , Rule{"nonpad_idle", nonpad, BREAK{s.steps[1] = (Append{{0, 0}, {0, 0}, 0});
 }
@@ -308,7 +308,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 , Rule{"empty_past", gqa, BREAK{s.steps[0] = (Past{{0, 0}});
 }
-, "steps[0].past", "0", "at least one token; remove the step"
+, "steps[0].past", "0", "at least one token, or ask queries"
 }
 , Rule{"past_list", gqa, BREAK{s.steps[0] = (Past{{}});
 }

@@ -118,7 +118,8 @@ TEST(GqaVisibility, RaggedEntriesSeeTheirOwnLengths) {
 /// The definition: a key is seen when it exists and no rule takes it away.
 bool is_seen(const Scenario& s, std::int64_t past, std::int64_t length, std::int64_t queries,
              std::int64_t entry, std::int64_t head, std::int64_t query, std::int64_t key) {
-  const std::int64_t offset = s.nonpad_kv_seqlen ? length - queries : past;
+  const bool at_the_end = s.nonpad_kv_seqlen || (s.op == Operator::gqa && length == past);
+  const std::int64_t offset = at_the_end ? length - queries : past;
   if (key < 0 || key >= length) return false;
   if (s.causal && key > query + offset) return false;
   if (s.cache.window_size && query + offset - key >= *s.cache.window_size) return false;
