@@ -33,12 +33,13 @@ def round_to_bits(values: numpy.ndarray, fraction_bits: int, least_exponent: int
 def quantised(kind: str, values: numpy.ndarray, scale: numpy.ndarray) -> numpy.ndarray:
     """What the cache gives back for `values`: codes of `kind` times `scale` (broadcast).
 
-    Integers: round half to even of x * r with r = the f32 nearest to 1/scale (contract 1.4).
-    fp8: E4M3 without infinities, of x / scale, limited to +-448.
+    Integers: round half to even of x * r in f32, with r the f32 nearest to 1/scale (contract 1.4).
+    fp8: E4M3 without infinities, of the same product, limited to +-448.
     """
+    reciprocal = numpy.float32(1.0) / scale.astype(numpy.float32)
+    scaled = (values.astype(numpy.float32) * reciprocal).astype(numpy.float64)
     if kind == "fp8":
-        limited = numpy.clip(values / scale, -E4M3_LARGEST, E4M3_LARGEST)
+        limited = numpy.clip(scaled, -E4M3_LARGEST, E4M3_LARGEST)
         return round_to_bits(limited, E4M3_FRACTION_BITS, E4M3_LEAST_EXPONENT) * scale
-    reciprocal = numpy.float64(numpy.float32(1.0) / scale.astype(numpy.float32))
     low, high = INTEGER_RANGE[kind]
-    return numpy.clip(numpy.rint(values * reciprocal), low, high) * scale
+    return numpy.clip(numpy.rint(scaled), low, high) * scale

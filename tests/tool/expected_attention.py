@@ -266,7 +266,7 @@ class Expected:
     def mask(self, entry: int, queries: int, total: int, given: dict) -> numpy.ndarray:
         shape = (self.query_heads, queries, total)
         name = "attention_bias" if "attention_bias" in given else "mask"
-        if self.scenario.get("mask", {}).get("kind", "none") == "none":
+        if queries == 0 or self.scenario.get("mask", {}).get("kind", "none") == "none":
             return numpy.zeros(shape)
         mask = numpy.array(as_numbers(given[name]))
         if mask.dtype == bool:
@@ -275,7 +275,7 @@ class Expected:
         missing = total - mask.shape[3]
         mask = numpy.pad(mask, [(0, 0)] * 3 + [(0, missing)], constant_values=-math.inf)
         mask = mask[entry if mask.shape[0] > 1 else 0]
-        if mask.shape[1] > 1:
+        if self.gqa or mask.shape[1] > 1:
             mask = mask[:, :queries]  # Rows behind an entry's own are padding.
         return numpy.broadcast_to(mask, shape)
 

@@ -44,6 +44,7 @@ class GqaPeer:
         self.quantisation = cache.get("quantisation", {"kind": "none"})
         self.kind = self.quantisation["kind"]
         self.lengths = [0] * self.batch
+        self.loaded: dict | None = None  # the answer of a past step not yet in the buffers
         lanes = -(-self.lanes // 2) if self.kind == "int4" else self.lanes
         shape = (self.batch, self.kv_heads, self.capacity, lanes)
         dtype = {"int8": numpy.int8, "int4": numpy.uint8}.get(self.kind, self.dtype)
@@ -58,14 +59,21 @@ class GqaPeer:
             return None
         if "past" in step:
             self.lengths = per_entry(step["past"], self.batch)
-            for rows, name in zip(self.past, ("k", "v")):
-                for entry, tokens in enumerate(given[name]):
-                    if tokens:
-                        rows[entry, :, :len(tokens)] = self.stored(tokens, name, given)
+            self.loaded = given
             return None
+        if self.loaded is not None:
+            self.load(given)
         return self.append(step, given)
 
     # ---- The cache ----
+
+    def load(self, given: dict) -> None:
+        """Puts the past in place; the scales are those of the first call."""
+        for rows, name in zip(self.past, ("k", "v")):
+            for entry, tokens in enumerate(self.loaded[name]):
+                if tokens:
+                    rows[entry, :, :len(tokens)] = self.stored(tokens, name, given)
+        self.loaded = None
 
     def scale(self, name: str, given: dict) -> numpy.ndarray:
         scale = numpy.array(given[f"{name}_scale"], numpy.float32)
@@ -130,8 +138,13 @@ class GqaPeer:
                 feeds[name] = numpy.array(given[name], self.dtype)
             if "position_ids" in given:
                 feeds["position_ids"] = numpy.array(given["position_ids"], numpy.int64)
-        if "attention_bias" in given:
-            feeds["attention_bias"] = mask_array(given["attention_bias"], self.dtype)
+        mask = given.get("attention_bias", given.get("mask"))
+        if mask is not None:
+            bias = mask_array(mask, self.dtype)
+            if not bias.size:  # No query is asked; the operator has one for every token.
+                total = max(given["T"])
+                bias = numpy.zeros((1, 1, width, total), self.dtype)
+            feeds["attention_bias"] = bias
         if "head_sink" in given:
             feeds["head_sink"] = numpy.array(given["head_sink"], self.dtype)
         if self.kind != "none":

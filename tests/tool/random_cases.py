@@ -7,7 +7,7 @@ can answer; the default draws everything that the contract knows.
 import dataclasses
 import random
 
-from random_masks import draw_mask, draw_window, shape_of_lengths
+from random_masks import append_lengths, draw_mask, draw_window, shape_of_lengths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +73,9 @@ def gqa(rng: random.Random, profile: Profile) -> dict:
     if maybe(rng, 25):
         scenario["mask"] = {"kind": "additive", "rank": 4, "seed": rng.randrange(1 << 20),
                             "hidden_percent": rng.choice((0, 20, 60, 95)),
-                            "one_entry": maybe(rng, 40), "one_head": maybe(rng, 40)}
+                            "one_head": maybe(rng, 40)}
+        if all(min(totals) == max(totals) for totals in append_lengths(scenario)):
+            scenario["mask"]["one_entry"] = maybe(rng, 40)
     return scenario
 
 

@@ -27,22 +27,26 @@ def draw_mask(rng: random.Random, scenario: dict, exact: bool) -> dict:
     mask = {"kind": rng.choice(("boolean", "additive")), "rank": rank,
             "hidden_percent": rng.choice((0, 20, 50, 90)), "seed": rng.randrange(1 << 20),
             "empty_rows": rng.randrange(3) == 0}
-    if rank == 4 and rng.randrange(2):
+    if rank >= 2 and not exact and rng.randrange(4) == 0:
+        mask["one_query"] = True
+    # A mask is drawn by positions, and one query row lies at another position in each entry.
+    ragged = any(min(totals) != max(totals) for totals in append_lengths(scenario))
+    if ragged and rank > 1 and not mask.get("one_query", False):
+        mask["rank"] = rank = 4
+    elif rank == 4 and rng.randrange(2):
         mask["one_entry"] = True
     if rank >= 3 and rng.randrange(2):
         mask["one_head"] = True
     if exact:
         return mask
-    if rank >= 2 and rng.randrange(4) == 0:
-        mask["one_query"] = True
     most = missable_columns(scenario)
     if scenario["opset"] >= 24 and most > 0 and rng.randrange(4) == 0:
         mask["missing_columns"] = rng.randint(1, min(3, most))
     return mask
 
 
-def missable_columns(scenario: dict) -> int:
-    """Columns that every step's mask may lack: one stays, and with nonpad_kv_seqlen all live ones."""
+def append_lengths(scenario: dict) -> list[list[int]]:
+    """Lengths of all entries after every step that appends."""
     batch = scenario["batch"]
     lengths, called = [0] * batch, []
     for step in scenario["steps"]:
@@ -51,7 +55,13 @@ def missable_columns(scenario: dict) -> int:
         sign = -1 if kind == "rollback" else 1
         lengths = [length + sign * count for length, count in zip(lengths, counts)]
         if kind == "append":
-            called.append(max(lengths))
+            called.append(lengths)
+    return called
+
+
+def missable_columns(scenario: dict) -> int:
+    """Columns that every step's mask may lack: one stays, and with nonpad_kv_seqlen all live ones."""
+    longest = [max(lengths) for lengths in append_lengths(scenario)]
     if scenario.get("nonpad_kv_seqlen", False):
-        return scenario["cache"]["capacity"] - max(called)
-    return min(called) - 1
+        return scenario["cache"]["capacity"] - max(longest)
+    return min(longest) - 1
