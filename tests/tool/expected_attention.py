@@ -67,30 +67,36 @@ class Expected:
 
     def answer(self, index: int, given: dict) -> Answer:
         """What step `index` must answer; `given` is its object of `expect`."""
+        past = [len(keys) for keys in self.keys]
+        turns = self.take(index, given)
+        lengths = [len(keys) for keys in self.keys]
+        step = self.scenario["steps"][index]
+        if "append" not in step:
+            return Answer(lengths, [[]] * self.batch, [], [], None)
+        queries = per_entry(step.get("queries", step["append"]), self.batch)
+        answer = Answer(lengths, [], [], [], None if self.qk_kind == "none" else [])
+        total = self.cache["capacity"] if self.nonpad else max(lengths)
+        for entry, count in enumerate(queries):
+            first = self.first_position(entry, count, past[entry], max(queries))
+            positions = [first + s for s in range(count)]
+            answer.positions.append(positions)
+            operands = self.operands(entry, positions, total, given,
+                                     turns[entry] if turns else None)
+            self.attend(answer, operands, positions, total)
+        return answer
+
+    def take(self, index: int, given: dict) -> list[list[int]] | None:
+        """Only changes the token lists; answers the rows of rotary_rows."""
         step = self.scenario["steps"][index]
         if "rollback" in step:
             for entry, dropped in enumerate(per_entry(step["rollback"], self.batch)):
                 length = len(self.keys[entry]) - dropped
                 del self.keys[entry][length:]
                 del self.values[entry][length:]
-            return self.silent()
+            return None
         if "past" in step:
             self.load(per_entry(step["past"], self.batch), given)
-            return self.silent()
-        return self.append(step, given)
-
-    def silent(self) -> Answer:
-        return Answer([len(keys) for keys in self.keys], [[]] * self.batch, [], [], None)
-
-    def load(self, lengths: list[int], given: dict) -> None:
-        for entry, length in enumerate(lengths):
-            keys = [numpy.array(row, float) for row in given["k"][entry]]
-            values = [numpy.array(row, float) for row in given["v"][entry]]
-            evicted = [None] * (length - len(keys))
-            self.keys[entry] = evicted + keys
-            self.values[entry] = evicted + values
-
-    def append(self, step: dict, given: dict) -> Answer:
+            return None
         tokens = per_entry(step["append"], self.batch)
         queries = per_entry(step.get("queries", tokens), self.batch)
         past = [len(keys) for keys in self.keys]
@@ -99,18 +105,15 @@ class Expected:
             for s in range(tokens[entry]):
                 self.store(entry, given["k"][entry][s], given["v"][entry][s],
                            given, turns[entry][s] if turns else None)
-        answer = Answer([len(keys) for keys in self.keys], [], [], [],
-                        None if self.qk_kind == "none" else [])
-        total = self.cache["capacity"] if self.nonpad else max(answer.lengths)
-        for entry in range(self.batch):
-            count = queries[entry]
-            first = self.first_position(entry, count, past[entry], max(queries))
-            positions = [first + s for s in range(count)]
-            answer.positions.append(positions)
-            operands = self.operands(entry, positions, total, given,
-                                     turns[entry] if turns else None)
-            self.attend(answer, operands, positions, total)
-        return answer
+        return turns
+
+    def load(self, lengths: list[int], given: dict) -> None:
+        for entry, length in enumerate(lengths):
+            keys = [numpy.array(row, float) for row in given["k"][entry]]
+            values = [numpy.array(row, float) for row in given["v"][entry]]
+            evicted = [None] * (length - len(keys))
+            self.keys[entry] = evicted + keys
+            self.values[entry] = evicted + values
 
     def first_position(self, entry: int, queries: int, past: int, width: int) -> int:
         """Position of the first query."""

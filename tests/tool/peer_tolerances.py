@@ -27,9 +27,9 @@ class Roundings(Expected):
         self.least = max(LEAST[self.element], LEAST[precision])
         self.entries: list[dict] = []
 
-    def append(self, step, given):
+    def answer(self, index, given):
         self.entries = []
-        return super().append(step, given)
+        return super().answer(index, given)
 
     def product(self, operands):
         raw, capped, logits, weights, output = super().product(operands)
@@ -78,3 +78,13 @@ def attention_rule(answer: dict, index: int, entry: int, name: str) -> numpy.nda
                      constant_values=0.0)
 
 
+
+
+def rotated_keys_rule(scenario: dict, keys: numpy.ndarray, step: numpy.ndarray | float) -> float:
+    """How far a rotated key in the cache may be off: three roundings in the element type, of terms
+    that are no larger than twice the largest lane; then one quantisation step where a code turns.
+    """
+    if "rotary" not in scenario:
+        return 0.0
+    largest = numpy.abs(keys).max(initial=0)
+    return 2 * 3 * UNIT[scenario["element_type"]] * 2 * largest + numpy.max(step)

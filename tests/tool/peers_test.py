@@ -14,8 +14,9 @@ import numpy
 import random_cases
 from expect_program import expected_answers
 from expect_test import array_of, rounds_keys
+from expected_attention import Expected
 from peer_explanations import explained, refusal_explained, specified_columns
-from peer_tolerances import attention_rule
+from peer_tolerances import attention_rule, rotated_keys_rule
 from peers_attention import OnnxRuntimeAttention, ReferenceAttention, ReferenceGqa
 from peers_onnxruntime import GqaPeer
 from random_cases import Profile
@@ -42,7 +43,7 @@ class Judge:
 
     def __init__(self, name: str):
         self.name, (self.peer, self.profile) = name, PEERS[name]
-        self.elements = 0
+        self.elements = self.rows = 0
         self.largest = 0.0  # share of what is allowed
         self.explanations = collections.Counter()
         self.failures: list[tuple[str, dict]] = []
@@ -50,12 +51,16 @@ class Judge:
     def judge(self, answer: dict) -> None:
         scenario = answer["scenario"]
         peer = self.peer(scenario)
+        cache = Expected(scenario) if self.peer is GqaPeer else None
         for index, step in enumerate(answer["steps"]):
             try:
                 observed = peer.answer(index, step)
             except Exception as error:  # the peer refuses, in whatever words
                 self.refused(answer, index, f"{type(error).__name__}: {error}")
                 return
+            if cache is not None:
+                cache.take(index, step)
+                self.judge_rows(scenario, cache, peer, step)
             if observed is None or not any(step["outputs"]):
                 continue
             difference = self.difference(answer, step, observed)
@@ -66,6 +71,26 @@ class Judge:
                 if not names:
                     self.failures.append((f"step {index}: {difference}; {reason}", scenario))
                     return
+
+    def judge_rows(self, scenario: dict, cache: Expected, peer: GqaPeer, step: dict) -> None:
+        """The rows of the cache hold the resident tokens in order (contract 3.1)."""
+        if "k_scale" not in step and peer.kind != "none" or peer.loaded is not None:
+            return
+        for entry, length in enumerate(step["T"]):
+            count = cache.resident_rows(length)
+            for which, tokens in enumerate((cache.keys[entry], cache.values[entry])):
+                wanted = numpy.array(tokens[length - count:]).reshape(count, peer.kv_heads,
+                                                                      peer.lanes)
+                allowed = 0.0
+                if which == 0:
+                    code = 0.0 if peer.kind == "none" else numpy.array(step["k_scale"])
+                    allowed = rotated_keys_rule(scenario, wanted, code)
+                rows = peer.rows(which, entry, step)[:count]
+                if not (numpy.abs(rows - wanted) <= allowed).all():
+                    self.failures.append((f"step {step['step']}: rows of {'keys values'.split()[which]}"
+                                          f" of entry {entry} differ", scenario))
+                    return
+                self.rows += count
 
     def refused(self, answer: dict, index: int, message: str) -> None:
         name = refusal_explained(answer, self.name, message)
