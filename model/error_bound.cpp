@@ -2,28 +2,23 @@
 #include "model/error_bound.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
 
 namespace kvcheck::model {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Covers products of error terms, and the rounding of the bound's own arithmetic.
-constexpr double kSecondOrder = 1.02;
+/// Covers the rounding of the bound's own arithmetic and of the weights and sums it is given, as
+/// long as double is right to this.
+constexpr double kOwnArithmetic = 1 + 0x1p-10;
 
 /// Beyond this the first term of the bound is at its cap in any case.
 constexpr double kLargestExponent = 700.0;
 
 /// Far below any arithmetic; keeps the ratio of two growths finite.
 constexpr double kLeastGrowth = 0x1p-64;
-
-/// gamma_k = k u / (1 - k u): relative error of k roundings in any order.
-double gamma(double count, double roundoff) {
-  const double error = count * roundoff;
-  return error < 1 ? error / (1 - error) : kInfinity;
-}
 
 /// exp(x) - 1, rounded up for small x, where a series is enough.
 double growth_of(double x) {
@@ -32,122 +27,233 @@ double growth_of(double x) {
 }
 
 /// Infinity times an exact zero is zero here: nothing to lose stays nothing.
-double times(double error, double amount) { return amount == 0 ? 0 : error * amount; }
+double times(double error, double amount) { return amount == 0 || error == 0 ? 0 : error * amount; }
 
-bool computes_in_double(const ArithmeticProfile& profile) {
-  return profile.accumulator_roundoff < 0x1p-40;
+/// 1 / (1 - error), infinite from 1 on.
+double inverse_rest(double error) { return error < 1 ? 1 / (1 - error) : kInfinity; }
+
+/// Most that a factor 1 + d with |d| <= error moves a logarithm.
+double log_error(double error) { return error < 1 ? -std::log1p(-error) : kInfinity; }
+
+/// The type that such a roundoff stands for.
+ElementType type_of(double roundoff) {
+  if (roundoff < 0x1p-40) return ElementType::f64;
+  if (roundoff >= unit_roundoff(ElementType::bf16)) return ElementType::bf16;
+  return roundoff >= unit_roundoff(ElementType::f16) ? ElementType::f16 : ElementType::f32;
 }
 
-/// Half the spacing of the subnormal numbers in which weights are stored before P.V.
-double weight_half_spacing(const ArithmeticProfile& profile) {
-  const double roundoff = profile.probability_roundoff;
-  if (roundoff == 0) {
-    return subnormal_half_spacing(computes_in_double(profile) ? ElementType::f64
-                                                              : ElementType::f32);
+double least_normal(ElementType type) {
+  switch (type) {
+    case ElementType::f64:
+      return 0x1p-1022;
+    case ElementType::f16:
+      return 0x1p-14;
+    case ElementType::f32:
+    case ElementType::bf16:
+      break;
   }
-  if (roundoff >= unit_roundoff(ElementType::bf16)) {
-    return subnormal_half_spacing(ElementType::bf16);
-  }
-  return subnormal_half_spacing(roundoff >= unit_roundoff(ElementType::f16) ? ElementType::f16
-                                                                            : ElementType::f32);
+  return 0x1p-126;
 }
 
-double error_of_logit(const ArithmeticProfile& p, double dot_error, const KeyTerm& key) {
-  const double product = std::abs(key.product);
-  const double bias = std::abs(key.bias);
-  double error = times(dot_error, key.magnitude) + p.logit_roundoff * product;
-  if (bias != 0) error += (p.accumulator_roundoff + p.logit_roundoff) * (product + bias);
-  if (p.base_two) error += 2 * p.accumulator_roundoff * (product + bias);
-  return error;
+/// Absolute error of one operation whose result is a subnormal number of `type`.
+double spacing_of(const ArithmeticProfile& profile, ElementType type) {
+  if (profile.exp_flushes) return least_normal(type);
+  return subnormal_half_spacing(type) * (profile.truncates ? 2 : 1);
+}
+
+double weight_spacing_of(const ArithmeticProfile& profile) {
+  const bool narrower = profile.probability_roundoff > 0;
+  const ElementType type =
+      type_of(narrower ? profile.probability_roundoff : profile.accumulator_roundoff);
+  return narrower ? subnormal_half_spacing(type) : spacing_of(profile, type);
+}
+
+/// Largest slope of softcap * tanh(x / softcap) within `error` of `product`.
+double softcap_slope(double product, double error, double softcap) {
+  const double nearest = std::max(0.0, std::abs(product) - error);
+  const double cosh = std::cosh(nearest / softcap);
+  return std::min(1.0, 1 / (cosh * cosh));
 }
 
 }  // namespace
 
-ArithmeticProfile double_profile() {
-  ArithmeticProfile profile;
-  profile.accumulator_roundoff = 0x1p-53;
-  profile.exp_error = 0x1p-52;
-  profile.output_type = ElementType::f64;
-  return profile;
-}
-
-RowBound::RowBound(const ArithmeticProfile& profile)
+RowBound::RowBound(const ArithmeticProfile& profile, double deviations)
     : profile_(profile),
-      store_error_(profile.accumulator_roundoff + unit_roundoff(profile.output_type)),
-      store_spacing_(subnormal_half_spacing(profile.output_type)),
-      weight_spacing_(weight_half_spacing(profile)) {}
+      deviations_(deviations),
+      u_(operation_roundoff(profile)),
+      spacing_(spacing_of(profile, type_of(profile.accumulator_roundoff))),
+      weight_spacing_(weight_spacing_of(profile)) {}
 
-void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, double exp_sum,
-                       double) {
-  const double u = profile_.accumulator_roundoff;
-  const auto count = static_cast<double>(keys.size());
-  const double lanes = static_cast<double>(head_size);
-  const double dot_error = dot_error_ = gamma(lanes + (profile_.scale_on_operands ? 4 : 2), u);
-  // The maximum rises at most once per key after the first.
-  double rescales = std::min(static_cast<double>(profile_.max_rescales), count - 1);
-  double summands = count + rescales + 2;
-  if (profile_.splits > 1) {
-    rescales += 1;
-    summands += std::min(static_cast<double>(profile_.splits), count);
-  }
-
-  double top = -kInfinity;
-  for (const KeyTerm& key : keys) top = std::max(top, key.product + key.bias);
-  growth_.resize(keys.size());
-  total_growth_ = 0;
-  for (std::size_t j = 0; j < keys.size(); ++j) {
-    const KeyTerm& key = keys[j];
-    const double lambda = error_of_logit(profile_, dot_error, key) +
-                          u * (top - (key.product + key.bias)) +
-                          (1 + rescales) * (profile_.exp_error + u);
-    growth_[j] = std::max(growth_of(lambda), kLeastGrowth);
-    total_growth_ += times(growth_[j], key.weight);
-  }
-
-  sum_error_ = gamma(summands, u);
-  flushed_ = 0;
-  if (profile_.exp_flushes) flushed_ = computes_in_double(profile_) ? 0x1p-1022 : 0x1p-126;
-  // A two-pass kernel may normalise the weights before it stores them, and then loses the half
-  // spacing of a weight that is already divided by the sum.
-  const double divisor = profile_.max_rescales > 0 ? exp_sum : 1.0;
-  flushed_ /= exp_sum;
-  lost_ = weight_spacing_ / divisor + flushed_;
-  flushed_ *= count;
+double RowBound::score_error(const KeyTerm& key, double error) const {
+  // A product that is exactly 0 stays so, and a sink is not capped.
+  if (softcap_ == 0 || (key.magnitude == 0 && key.operand_error == 0)) return error;
+  error += compound_roundoff(2, u_) * (std::abs(key.product) + error);
+  error = times(softcap_slope(key.product, error, softcap_), error);
+  const double relative =
+      (1 + compound_roundoff(1, u_)) * (1 + profile_.tanh_error) * (1 + profile_.logit_roundoff) -
+      1;
+  return error + relative * (std::abs(key.score) + error);
 }
 
 double RowBound::logit_error(const KeyTerm& key, LogitStage stage) const {
-  const double u = profile_.accumulator_roundoff + profile_.logit_roundoff;
-  double error = times(dot_error_, key.magnitude) + key.operand_error +
-                 profile_.logit_roundoff * std::abs(key.product);
-  if (stage == LogitStage::product) return kSecondOrder * error;
-  if (key.score != key.product) {
-    error += u * std::abs(key.product) + (profile_.tanh_error + 2 * u) * std::abs(key.score);
-  }
-  if (stage == LogitStage::logit && key.bias != 0) {
-    error += u * (std::abs(key.score) + std::abs(key.bias));
-  }
-  return kSecondOrder * error;
+  const ArithmeticProfile& p = profile_;
+  double error = times(errors_.dot, key.magnitude + key.operand_error) + key.operand_error;
+  if (key.magnitude != 0) error += errors_.dot_roundings * spacing_;
+  error += p.logit_roundoff * (std::abs(key.product) + error);
+  if (stage == LogitStage::product) return error;
+  error = score_error(key, error);
+  if (stage == LogitStage::score || key.bias == 0) return error;
+  return error + (u_ + p.logit_roundoff) * (std::abs(key.score + key.bias) + error);
 }
 
-double RowBound::weight_error(std::size_t j, double weight, double total) const {
-  if (total >= 1) return 1;
-  const double moved = (growth_[j] + total) / (1 - total);
-  return kSecondOrder * weight * (moved + sum_error_ + profile_.probability_roundoff) +
-         weight_spacing_;
+double RowBound::weight_error(std::size_t j, double weight) const {
+  const double rest = inverse_rest(total_growth_) * inverse_rest(errors_.sum + lost_sum_);
+  const double moved = times(rest, growth_[j] + total_growth_ + errors_.sum + lost_sum_);
+  const double stored = profile_.probability_roundoff + errors_.store;
+  const double error = times(moved, weight) + times(stored, weight * (1 + moved)) + lost_;
+  return std::min(error * kOwnArithmetic, 1.0);
+}
+
+void RowBound::bound_logits(std::span<const KeyTerm> keys) {
+  error_.resize(keys.size());
+  top_ = highest_ = lowest_maximum_ = -kInfinity;
+  for (std::size_t j = 0; j < keys.size(); ++j) {
+    const double logit = keys[j].score + keys[j].bias;
+    error_[j] = logit_error(keys[j], LogitStage::logit);
+    if (profile_.base_two) {
+      error_[j] += compound_roundoff(2, u_) *
+                   (std::abs(keys[j].score) + std::abs(keys[j].bias) + error_[j]);
+    }
+    top_ = std::max(top_, logit);
+    highest_ = std::max(highest_, logit + error_[j]);
+    if (keys[j].magnitude != 0) lowest_maximum_ = std::max(lowest_maximum_, logit - error_[j]);
+  }
+  if (lowest_maximum_ == -kInfinity) lowest_maximum_ = kInfinity;
+}
+
+/// Every rescale that key j meets is by a larger logit than the one before, so there are no more
+/// of them than keys that may exceed key j, in whatever order the keys come.
+void RowBound::rank(std::span<const KeyTerm> keys) {
+  rescales_of_.assign(keys.size(), errors_.rescales);
+  if (errors_.rescales == 0) return;
+  constexpr double kBucketsPerUnit = 16;
+  std::array<double, 512> above{};
+  const auto bucket = [&](double logit) {
+    const double at = (highest_ - logit) * kBucketsPerUnit;
+    return at < static_cast<double>(above.size()) ? static_cast<std::size_t>(std::max(at, 0.0))
+                                                  : above.size();
+  };
+  for (std::size_t j = 0; j < keys.size(); ++j) {
+    const std::size_t at = bucket(keys[j].score + keys[j].bias + error_[j]);
+    if (at < above.size()) ++above[at];
+  }
+  for (std::size_t at = 1; at < above.size(); ++at) above[at] += above[at - 1];
+  for (std::size_t j = 0; j < keys.size(); ++j) {
+    const double least = keys[j].score + keys[j].bias - error_[j];
+    const std::size_t at = bucket(least);
+    if (at < above.size()) rescales_of_[j] = std::min(errors_.rescales, above[at] - 1);
+    if (least >= highest_) rescales_of_[j] = 0;
+  }
+}
+
+double RowBound::lambda(const KeyTerm& key, std::size_t j) const {
+  const ArithmeticProfile& p = profile_;
+  const double logit = key.score + key.bias;
+  const double error = error_[j];
+  double gap = highest_ - logit + error;
+  // A sink may be left out of the maximum that is subtracted.
+  if (key.magnitude == 0) gap = std::max(gap, logit + error - lowest_maximum_);
+  const double exponentials = effective_count(1 + rescales_of_[j], deviations_);
+  double out = error + u_ * gap + exponentials * log_error(p.exp_error);
+  if (p.sums_stored_weights) out += log_error(p.probability_roundoff);
+  // Both the maximum of a tile and that of a split lie between the key's logit and the highest.
+  const double maximum = std::max(std::abs(logit) + error, std::abs(highest_));
+  if (p.fused_shift) out += u_ * maximum;
+  if (p.merges_by_lse) {
+    out += (p.base_two ? 3 : 1) * u_ * (maximum + log_keys_) + u_ * log_keys_ +
+           p.exp_error * log_keys_ + log_error(p.exp_error);
+  }
+  return out;
+}
+
+void RowBound::set_losses(double keys, double exp_sum) {
+  // The largest logit has the weight 1 before normalisation, so the computed sum is not below it.
+  const double largest = profile_.fused_shift ? std::exp(-u_ * std::abs(highest_)) : 1.0;
+  const double sum = std::max(largest, total_growth_ < 1 ? exp_sum * (1 - total_growth_) : 0.0);
+  // A two-pass kernel may normalise the weights before it stores them, and then loses the spacing
+  // of a weight that is already divided by the sum.
+  const double divisor = errors_.two_pass ? 1.0 : sum;
+  const bool stores = errors_.two_pass || profile_.probability_roundoff > 0;
+  const double stored = stores ? weight_spacing_ / divisor : 0;
+  const double made = spacing_ / sum;
+  // What exp has flushed cannot be lost again.
+  const bool once = profile_.exp_flushes && profile_.probability_roundoff == 0;
+  lost_ = once ? std::max(stored, made) : stored + made;
+  lost_products_ = (keys + errors_.rescales) * spacing_ / divisor;
+  lost_sum_ = (keys + errors_.rescales) * spacing_ / sum;
+  if (profile_.sums_stored_weights) lost_sum_ += keys * weight_spacing_ / sum;
+}
+
+void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, double exp_sum,
+                       double softcap) {
+  const auto count = static_cast<double>(keys.size());
+  errors_ = row_errors(profile_, head_size, static_cast<std::int64_t>(keys.size()), deviations_);
+  log_keys_ = std::log(count);
+  softcap_ = softcap;
+  bound_logits(keys);
+  rank(keys);
+  growth_.resize(keys.size());
+  total_growth_ = widest_growth_ = 0;
+  for (std::size_t j = 0; j < keys.size(); ++j) {
+    growth_[j] = std::max(growth_of(lambda(keys[j], j)), kLeastGrowth);
+    widest_growth_ = std::max(widest_growth_, growth_[j]);
+    total_growth_ += times(growth_[j], keys[j].weight);
+  }
+  set_losses(count, exp_sum);
 }
 
 BoundTerms RowBound::terms(const LaneSums& sums, double output) const {
   const double size = std::abs(output);
+  const double rest = inverse_rest(total_growth_);
+  const double sum_rest = inverse_rest(errors_.sum + lost_sum_);
   BoundTerms terms;
   // The perturbed weights are positive and normalised, so the output cannot leave the values'
   // range however large the errors are. Up to a growth of 1/2 that limit is out of reach.
-  const double moved = total_growth_ < 1 ? sums.spread / (1 - total_growth_) : kInfinity;
-  terms.weights = kSecondOrder * (needs_widest() ? std::min(moved, sums.widest) : moved);
-  terms.sums = kSecondOrder * (times(profile_.probability_roundoff + sum_error_, sums.magnitude) +
-                               times(sum_error_, size));
-  terms.underflow = kSecondOrder * (lost_ * sums.values + flushed_ * size);
-  terms.store = kSecondOrder * (store_error_ * size + store_spacing_);
+  terms.weights = times(rest, sums.spread);
+  terms.operands = times((1 + widest_growth_) * rest, sums.value_error);
+  double magnitude = times(rest, sums.magnitude + sums.spread + total_growth_ * size);
+  if (needs_widest()) {
+    terms.weights = std::min(terms.weights, sums.widest);
+    if (sums.value_error > 0) terms.operands = std::min(terms.operands, sums.widest_error);
+    magnitude = std::min(magnitude, size + sums.widest);
+  }
+  const double reached = size + terms.weights + terms.operands;
+  terms.sums =
+      times(sum_rest, times(errors_.pv, magnitude + terms.operands) + times(errors_.sum, reached));
+  const double products = sums.values == 0 ? 0 : lost_products_;
+  terms.underflow = times(sum_rest, lost_ * sums.values + products + times(lost_sum_, reached));
+  const double stored = reached + terms.sums + terms.underflow;
+  terms.store = times(errors_.store, stored) + subnormal_half_spacing(profile_.output_type);
+  for (double* term :
+       {&terms.weights, &terms.sums, &terms.underflow, &terms.store, &terms.operands}) {
+    *term *= kOwnArithmetic;
+  }
   return terms;
+}
+
+double RowBound::lse_error(double lse, ElementType type) const {
+  const ArithmeticProfile& p = profile_;
+  // |log sum w e^lambda| is below the largest |lambda|, and below -log(1 - Phi).
+  const double stretch = std::min(log_error(total_growth_), std::log1p(widest_growth_));
+  const double sum = log_error(errors_.sum + lost_sum_);
+  // A sink outside the maximum stays in the logarithm.
+  const double log = std::max(0.0, lse - std::min(top_, lowest_maximum_)) + stretch + sum;
+  const double factors = p.base_two ? compound_roundoff(2, u_) : 0;
+  double error = stretch + sum + times(p.exp_error + factors, log);
+  if (p.fused_shift) error += u_ * std::abs(highest_);
+  error += (compound_roundoff(1, u_) + factors) * (std::abs(lse) + error);
+  error += times(store_roundoff(p, type), std::abs(lse) + error);
+  return (error + subnormal_half_spacing(type)) * kOwnArithmetic;
 }
 
 }  // namespace kvcheck::model

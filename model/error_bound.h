@@ -3,46 +3,32 @@
 // Derivation: the shared relative error of every weight is Lambda_j; since the weights are
 // normalised, the output moves by at most [sum w_j |v_j - o| (exp(Lambda_j)-1)] / (1 - Phi),
 // plus the P cast, the P.V sum, the row sum, the division and the store. model/README.md has the
-// page of mathematics; tests/model/error_bound_test.cpp checks it against simulated kernels.
+// page of mathematics; tests/model/error_bound_simulation_test.cpp checks it against simulated
+// kernels. Nothing in it is fitted, and no term is first-order: see README, "Bound".
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
-#include "model/element_type.h"
+#include "model/arithmetic_profile.h"
 
 namespace kvcheck::model {
-
-/// How a target computes, in unit roundoffs. Defaults: plain f32 arithmetic.
-struct ArithmeticProfile {
-  double accumulator_roundoff = 5.9604644775390625e-8;  ///< u = 2^-24 for f32 sums.
-  double logit_roundoff = 0;        ///< Extra rounding when logits are stored narrower than u.
-  double probability_roundoff = 0;  ///< u_P: weights stored narrower before P.V; 0 = not.
-  double exp_error = 1.1920928955078125e-7;  ///< Relative error of exp: 1 ulp of f32.
-  double tanh_error = 4.76837158203125e-7;   ///< Relative error of tanh: 4 ulp of f32.
-  bool exp_flushes = false;                  ///< exp returns 0 below the least normal number.
-  bool base_two = false;           ///< Exponentials in base 2 with the factor folded into scale.
-  bool scale_on_operands = false;  ///< sqrt(scale) on Q and on K: two more roundings per product.
-  std::int64_t max_rescales = 0;   ///< Times the running maximum can rise; 0 = two-pass softmax.
-  std::int64_t splits = 1;         ///< Partial results merged at the end.
-  ElementType output_type = ElementType::f32;  ///< Type of the stored output.
-};
 
 /// The terms of the bound for one output element, kept apart so that a report can show which one
 /// dominates.
 struct BoundTerms {
   double weights = 0;    ///< Logit, shift, exp and rescale errors.
   double sums = 0;       ///< P cast, P.V sum, row sum.
-  double underflow = 0;  ///< Weights lost below the least subnormal.
+  double underflow = 0;  ///< What is lost among subnormal numbers before the output.
   double store = 0;      ///< Division and rounding of the output.
-  double total() const { return weights + sums + underflow + store; }
+  double operands = 0;   ///< Values that the target may hold otherwise (LaneSums::value_error).
+  double total() const { return weights + sums + underflow + store + operands; }
 };
 
-/// Plain double arithmetic: two-pass softmax, exp within 1 ulp, output stored as f64.
-ArithmeticProfile double_profile();
-
-/// One visible key of a row, as the bound sees it.
+/// One visible key of a row, as the bound sees it. The logit is score + bias. A sink is one more
+/// key: product = score = its logit, magnitude 0, bias 0, and a value of 0 in every lane.
 struct KeyTerm {
   double product = 0;        ///< scale * q.k
   double magnitude = 0;      ///< scale * sum over lanes of |q_c k_c|
@@ -52,13 +38,15 @@ struct KeyTerm {
   double operand_error = 0;  ///< scale * sum(|q_c| dk_c + |k_c| dq_c + dq_c dk_c), see operands.h.
 };
 
-/// Sums over the visible keys for one output lane, o being the output there.
+/// Sums over the visible keys, sinks included, for one output lane, o being the output there.
 struct LaneSums {
-  double spread = 0;     ///< sum w_j |v_j - o| growth_j, growth from the same RowBound.
-  double magnitude = 0;  ///< sum w_j |v_j|
-  double values = 0;     ///< sum |v_j|
-  double widest = 0;     ///< max |v_j - o|; read only if RowBound::needs_widest().
+  double spread = 0;       ///< sum w_j |v_j - o| growth_j, growth from the same RowBound.
+  double magnitude = 0;    ///< sum w_j |v_j|
+  double values = 0;       ///< sum |v_j|
+  double widest = 0;       ///< max |v_j - o|; read only if RowBound::needs_widest().
   double value_error = 0;  ///< sum w_j dv_j: values that the target may hold otherwise.
+  /// max dv_j; read only if RowBound::needs_widest() and value_error is above 0.
+  double widest_error = std::numeric_limits<double>::infinity();
 };
 
 /// Stages of a logit: scale * q.k, after softcap, after the bias.
@@ -67,9 +55,13 @@ enum class LogitStage { product, score, logit };
 /// The bound of one row: what all its output lanes share.
 class RowBound {
  public:
-  explicit RowBound(const ArithmeticProfile& profile);
+  /// `deviations` 0: the bound. Above 0: its expected size instead, where rounding errors are
+  /// independent with mean zero, at so many standard deviations (3 to 5): k roundings count as
+  /// deviations * sqrt(k). For reports, never to judge by.
+  /// Source: Higham, Mary, A new approach to probabilistic rounding error analysis, SISC 41, 2019.
+  explicit RowBound(const ArithmeticProfile& profile, double deviations = 0);
 
-  /// Takes the row in; `exp_sum` is the sum of exp(s_j - max s) over `keys`.
+  /// Takes the row in; `exp_sum` is the sum of exp(s_j - max s) over `keys`; `softcap` 0 = off.
   /// \pre keys is not empty
   void set_row(std::int64_t head_size, std::span<const KeyTerm> keys, double exp_sum,
                double softcap = 0);
@@ -77,11 +69,11 @@ class RowBound {
   /// growth_j = exp(Lambda_j) - 1: how much the error may stretch weight j. Above 0.
   std::span<const double> growth() const { return growth_; }
 
-  /// Absolute error of one logit up to a stage.
+  /// Absolute error of one logit of the row up to a stage, before exponentials of base two.
   double logit_error(const KeyTerm& key, LogitStage stage) const;
 
-  /// Absolute error of weight j as it is handed out, `total` being sum w_i growth_i.
-  double weight_error(std::size_t j, double weight, double total) const;
+  /// Absolute error of the normalised weight of key j.
+  double weight_error(std::size_t j, double weight) const;
 
   /// Whether the weights' errors are so large that only the range of the values limits them.
   bool needs_widest() const { return total_growth_ > 0.5; }
@@ -89,17 +81,38 @@ class RowBound {
   /// The bound of the lane whose output is `output`. May be infinite, never NaN.
   BoundTerms terms(const LaneSums& sums, double output) const;
 
+  /// Allowed error of the row's log-sum-exp, natural, where a target returns it in `type`.
+  /// `lse` is max s + log(exp_sum). May be infinite, never NaN.
+  double lse_error(double lse, ElementType type) const;
+
  private:
+  double score_error(const KeyTerm& key, double error) const;
+  void bound_logits(std::span<const KeyTerm> keys);
+  void rank(std::span<const KeyTerm> keys);
+  double lambda(const KeyTerm& key, std::size_t j) const;
+  void set_losses(double keys, double exp_sum);
+
   ArithmeticProfile profile_;
-  double store_error_;     // Relative error of division and store.
-  double store_spacing_;   // Absolute error of the store among subnormal numbers.
-  double weight_spacing_;  // The same of a stored weight.
+  double deviations_;
+  double u_;               // Roundoff of one operation.
+  double spacing_;         // Absolute error of one operation among subnormal numbers.
+  double weight_spacing_;  // The same of a weight stored for P.V.
+
+  // Of the row at hand.
+  RowErrors errors_;
+  double softcap_ = 0;
+  double log_keys_ = 0;
+  std::vector<double> error_;        // Absolute error of each logit.
+  std::vector<double> rescales_of_;  // Rescales that each key meets at most.
   std::vector<double> growth_;
-  double dot_error_ = 0;     // Relative error of a dot product.
-  double total_growth_ = 0;  // Phi = sum w_j growth_j
-  double sum_error_ = 0;     // gamma_N
-  double lost_ = 0;          // Absolute error of one weight by underflow, over the row sum.
-  double flushed_ = 0;       // The part of it that the row sum loses too.
+  double top_ = 0;             // Largest logit.
+  double highest_ = 0;         // No computed logit is above it.
+  double lowest_maximum_ = 0;  // The maximum over the keys without sinks is not below it.
+  double total_growth_ = 0;    // Phi = sum w_j growth_j
+  double widest_growth_ = 0;
+  double lost_ = 0;           // Absolute error of one weight by underflow, over the row sum.
+  double lost_products_ = 0;  // The same of all products and rescales of P.V.
+  double lost_sum_ = 0;       // Relative error of the row sum by underflow.
 };
 
 }  // namespace kvcheck::model

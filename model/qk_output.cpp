@@ -44,10 +44,6 @@ class QkRows {
     if (input.keys.empty()) return;
     row_.evaluate(input, 0);
     const auto& row = row_.row();
-    const auto growth = row_.bound().growth();
-    double total = 0;
-    for (std::size_t j = 0; j < row.weights.size(); ++j) total += row.weights[j] * growth[j];
-    if (input.sink) total += row.sink_weight * growth[row.weights.size()];
     for (std::size_t j = 0; j < row.weights.size(); ++j) {
       const std::size_t at = first + static_cast<std::size_t>(gatherer_.positions()[j].value);
       const KeyTerm& term = row_.terms()[j];
@@ -62,7 +58,7 @@ class QkRows {
           set(out, at, row.logits[j], row_.bound().logit_error(term, LogitStage::logit));
           break;
         default:
-          set(out, at, row.weights[j], row_.bound().weight_error(j, row.weights[j], total));
+          set(out, at, row.weights[j], row_.bound().weight_error(j, row.weights[j]));
       }
     }
   }
@@ -70,6 +66,7 @@ class QkRows {
   void set(QkExpected& out, std::size_t at, double value, double error) const {
     const ElementType type = profile_.output_type;
     out.values[at] = value;
+    // That of the double tier is covered by the bound's own allowance.
     out.bound[at] = error + unit_roundoff(type) * (std::abs(value) + error) +
                     subnormal_half_spacing(type);
   }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "model/layout.h"
 #include "model/literal.h"
 #include "model/scenario_features.h"
 
@@ -56,7 +57,39 @@ void repair_for_operator(Scenario& s) {
   }
 }
 
-/// Window and capacity within the limits; a full buffer is raised to the lengths later.
+/// Most tokens of a sequence whose cache keeps them all in at most `rows` rows, or else at all.
+std::int64_t longest_allowed(const CacheSpec& cache, std::int64_t rows) {
+  if (!keeps_every_token(cache)) return kMaxLength;
+  return cache.layout == LayoutKind::paged ? rows / cache.page_size * cache.page_size : rows;
+}
+
+std::int64_t whole_pages(std::int64_t rows, std::int64_t page_size) {
+  return (rows + page_size - 1) / page_size * page_size;
+}
+
+/// Sizes of an evicting layout such that its least capacity is at most `rows`.
+void repair_layout(CacheSpec& cache, std::int64_t rows) {
+  const bool paged = cache.layout == LayoutKind::paged;
+  const bool sinks = cache.layout == LayoutKind::sinks;
+  cache.sink_tokens = sinks ? std::clamp<std::int64_t>(cache.sink_tokens, 0, rows - 1) : 0;
+  cache.page_size = paged ? std::clamp<std::int64_t>(cache.page_size, 1, rows) : 0;
+  if (cache.layout == LayoutKind::full) return;
+  if (!paged && !cache.window_size) cache.window_size = cache.capacity - cache.sink_tokens;
+  if (cache.window_size) {
+    // One page of them all may be cut by the oldest position of the window.
+    const std::int64_t most =
+        paged ? (rows / cache.page_size - 1) * cache.page_size + 1 : rows - cache.sink_tokens;
+    cache.window_size = std::clamp<std::int64_t>(*cache.window_size, 1, most);
+  }
+  cache.capacity = std::max(cache.capacity, least_capacity(cache));
+  if (paged) {
+    cache.capacity = std::min(whole_pages(cache.capacity, cache.page_size),
+                              rows / cache.page_size * cache.page_size);
+  }
+}
+
+/// Window and capacity within the limits; a buffer that keeps every token is raised to the
+/// lengths later.
 void repair_cache(Scenario& s) {
   CacheSpec& cache = s.cache;
   const std::int64_t rows = max_rows(s);
@@ -65,11 +98,7 @@ void repair_cache(Scenario& s) {
     const std::int64_t least = cache.layout == LayoutKind::full && s.op == Operator::gqa ? 0 : 1;
     cache.window_size = std::clamp<std::int64_t>(*cache.window_size, least, kMaxLength);
   }
-  if (cache.layout == LayoutKind::block) {
-    cache.window_size = std::min(cache.window_size.value_or(cache.capacity), rows);
-    cache.window_size = std::max<std::int64_t>(1, *cache.window_size);
-    cache.capacity = std::max(cache.capacity, *cache.window_size);
-  }
+  repair_layout(cache, rows);
 }
 
 /// Steps put in order one after the other, with the lengths that they lead to.
@@ -79,7 +108,7 @@ class StepRepair {
       : s_(scenario),
         equal_lengths_(scenario.op == Operator::attention && !scenario.nonpad_kv_seqlen),
         widest_(max_rows(scenario)),
-        longest_allowed_(scenario.cache.layout == LayoutKind::block ? kMaxLength : widest_),
+        longest_allowed_(longest_allowed(scenario.cache, widest_)),
         lengths_(static_cast<std::size_t>(scenario.batch), 0) {}
 
   void run() {
@@ -95,8 +124,10 @@ class StepRepair {
     s_.steps = std::move(kept);
     if (s_.steps.empty()) add_one_token();
     CacheSpec& cache = s_.cache;
-    if (cache.layout == LayoutKind::full && (cache.capacity > 0 || s_.nonpad_kv_seqlen))
-      cache.capacity = std::max<std::int64_t>({1, cache.capacity, longest_});
+    if (!keeps_every_token(cache) || (cache.capacity == 0 && !s_.nonpad_kv_seqlen)) return;
+    cache.capacity = std::max<std::int64_t>({1, cache.capacity, longest_});
+    if (cache.layout == LayoutKind::paged)
+      cache.capacity = whole_pages(cache.capacity, cache.page_size);
   }
 
  private:

@@ -205,7 +205,9 @@ void repair_gqa(Scenario& s) {
   s.right_window_size.reset();
   s.input_rank = 4;
   s.softmax_precision.reset();
-  if (s.cache.window_size || s.cache.layout != LayoutKind::full) s.causal = true;
+  // Layouts but full and paged get a window later.
+  const bool windowed = s.cache.layout != LayoutKind::full && s.cache.layout != LayoutKind::paged;
+  if (s.cache.window_size || windowed) s.causal = true;
   if (s.qk_output == QkOutput::raw || s.qk_output == QkOutput::softcapped ||
       s.cache.layout != LayoutKind::full) {
     s.qk_output = QkOutput::none;

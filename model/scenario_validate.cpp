@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "model/layout.h"
 #include "model/scenario.h"
 #include "model/scenario_features.h"
 
@@ -21,6 +22,7 @@ class Checker {
     } else {
       check_attention();
     }
+    check_cache_layout();
     for (Refusal& refusal : feature_refusals(s_)) refusals_.push_back(std::move(refusal));
     // Later checks index lists by entry, so they need the shape to be sound.
     if (refusals_.empty()) check_steps();
@@ -77,15 +79,52 @@ class Checker {
             fmt::format("must equal head_size ({}) for gqa", s_.head_size));
     require(!s_.nonpad_kv_seqlen, "nonpad_kv_seqlen", s_.nonpad_kv_seqlen,
             "belongs to the attention operator; leave it out for gqa");
-    if (s_.cache.layout == LayoutKind::block) {
-      require(s_.cache.window_size.has_value(), "cache.window_size", "absent",
-              "must be given for layout block");
-      if (s_.cache.window_size) {
-        require(s_.cache.capacity >= *s_.cache.window_size, "cache.capacity", s_.cache.capacity,
-                fmt::format("must be at least window_size ({}); raise it or lower the window",
-                            *s_.cache.window_size));
-      }
+  }
+
+  /// Layouts beside full are gqa's; check_attention refuses them there.
+  void check_cache_layout() {
+    const CacheSpec& cache = s_.cache;
+    const auto name = to_string(cache.layout);
+    const bool sinks = cache.layout == LayoutKind::sinks;
+    const bool paged = cache.layout == LayoutKind::paged;
+    require(sinks || cache.sink_tokens == 0, "cache.sink_tokens", cache.sink_tokens,
+            fmt::format("belongs to layout sinks; leave it out for {}", name));
+    require(paged || cache.page_size == 0, "cache.page_size", cache.page_size,
+            fmt::format("belongs to layout paged; leave it out for {}", name));
+    if (s_.op != Operator::gqa || cache.layout == LayoutKind::full) return;
+    const std::size_t before = refusals_.size();
+    if (cache.window_size) {
+      require(*cache.window_size != 0, "cache.window_size", 0,
+              fmt::format("must be at least 1 for layout {}", name));
+    } else {
+      require(paged, "cache.window_size", "absent",
+              fmt::format("must be given for layout {}", name));
     }
+    require(cache.sink_tokens >= 0 && cache.sink_tokens <= kMaxLength, "cache.sink_tokens",
+            cache.sink_tokens, fmt::format("must be between 0 and {}", kMaxLength));
+    require(!paged || (cache.page_size >= 1 && cache.page_size <= kMaxLength), "cache.page_size",
+            cache.page_size, fmt::format("must be between 1 and {} for layout paged", kMaxLength));
+    if (refusals_.size() == before) check_layout_capacity();
+  }
+
+  void check_layout_capacity() {
+    const CacheSpec& cache = s_.cache;
+    const std::int64_t window = cache.window_size.value_or(0);
+    if (window < 0 || window > kMaxLength) return;  // check_shape says so.
+    std::string sizes = fmt::format("window_size ({})", window);
+    std::string lower = "lower the window";
+    if (cache.layout == LayoutKind::sinks) {
+      sizes = fmt::format("sink_tokens + window_size ({})", least_capacity(cache));
+      lower = "lower one of them";
+    } else if (cache.layout == LayoutKind::paged) {
+      sizes = fmt::format("the pages that {} touches at any alignment ({} rows)",
+                          cache.window_size ? "a " + sizes : "one token", least_capacity(cache));
+      lower = "lower page_size";
+      require(cache.capacity % cache.page_size == 0, "cache.capacity", cache.capacity,
+              fmt::format("must be a multiple of page_size ({})", cache.page_size));
+    }
+    require(cache.capacity >= least_capacity(cache), "cache.capacity", cache.capacity,
+            fmt::format("must be at least {}; raise it or {}", sizes, lower));
   }
 
   void check_attention() {
@@ -233,7 +272,7 @@ class Checker {
   }
 
   void check_lengths(const std::string& name, const std::vector<std::int64_t>& lengths) {
-    const bool bounded = s_.cache.layout == LayoutKind::full && s_.cache.capacity > 0;
+    const bool bounded = keeps_every_token(s_.cache) && s_.cache.capacity > 0;
     const std::int64_t limit = bounded ? s_.cache.capacity : kMaxLength;
     for (const std::int64_t length : lengths) {
       longest_ = std::max(longest_, length);

@@ -5,22 +5,24 @@
 
 #include <fmt/format.h>
 
-#include "model/layout.h"
-
 namespace kvcheck::model {
 namespace {
 
-void note_inexact(TimelineStep& step, const Layout& layout, std::int64_t entry, std::int64_t length,
-                  std::int64_t tokens, std::int64_t batch) {
-  step.entries[static_cast<std::size_t>(entry)].rollback_exact = false;
-  if (!step.defined) return;
-  step.defined = false;
-  step.undefined_reason = fmt::format(
-      "rollback of {} at T={} is not exact{}: L({})={} but L({})-{}={}; the largest exact depth "
-      "there is {}",
-      tokens, length, batch > 1 ? fmt::format(" in batch entry {}", entry) : "", length - tokens,
-      layout.resident(length - tokens), length, tokens, layout.resident(length) - tokens,
-      layout.max_exact_rollback(length));
+/// Which row of length T-k stands in the way, for people.
+std::string lost_row(const Layout& layout, std::int64_t reach, std::int64_t length,
+                     std::int64_t tokens) {
+  const std::int64_t shorter = length - tokens;
+  const Position oldest = layout.oldest_required(shorter);
+  const auto row = layout.row_of(shorter, oldest);
+  // The contract of the block layout refuses the drop of everything by its formula alone.
+  if (!row) {
+    return fmt::format("L({})={} but L({})-{}={}", shorter, layout.resident(shorter), length,
+                       tokens, layout.resident(length) - tokens);
+  }
+  const auto taken = layout.position_in_row(reach, *row);
+  return fmt::format("length {} needs position {} in row {}, which {}", shorter, oldest.value,
+                     row->value,
+                     taken ? fmt::format("position {} has taken", taken->value) : "is freed");
 }
 
 /// Attention with nonpad_kv_seqlen counts queries from the end, and so does gqa for a step that
@@ -31,20 +33,45 @@ bool queries_stand_at_the_end(const Scenario& scenario, const Append& append) {
                      [](std::int64_t n) { return n == 0; });
 }
 
+/// Positions evicted so far.
+std::int64_t all_evicted(const EntryStep& entry) { return entry.length - entry.resident; }
+
+/// What the rows hold for the length and the reach of `entry`.
 void note_layout(EntryStep& entry, const Layout& layout) {
-  entry.resident = layout.resident(entry.length);
-  entry.first_position = layout.first_position(entry.length);
-  entry.evicted = std::max<std::int64_t>(
-      0, entry.first_position.value - layout.first_position(entry.past).value);
-  entry.max_exact_rollback = layout.max_exact_rollback(entry.length);
+  const std::int64_t dropped = entry.reach - entry.length;
+  entry.resident = layout.resident(entry.reach) - dropped;
+  entry.first_position = layout.first_position(entry.reach);
+  entry.max_exact_rollback =
+      std::max<std::int64_t>(0, layout.max_exact_rollback(entry.reach) - dropped);
+}
+
+/// Rolls `entry` back to its length; the reason if that is not exact.
+std::string roll_back(EntryStep& entry, const Layout& layout, std::int64_t reach) {
+  const std::int64_t from_reach = reach - entry.length;
+  const bool exact = layout.rollback_is_exact(reach, from_reach);
+  const bool kept = exact && !layout.rollback_restores(reach, from_reach);
+  entry.reach = kept ? reach : entry.length;
+  return exact ? "" : lost_row(layout, reach, entry.past, entry.past - entry.length);
+}
+
+void note_inexact(TimelineStep& step, const EntryStep& before, std::size_t b,
+                  const std::string& lost) {
+  EntryStep& entry = step.entries[b];
+  entry.rollback_exact = false;
+  if (!step.defined) return;
+  step.defined = false;
+  step.undefined_reason =
+      fmt::format("rollback of {} at T={} is not exact{}: {}; the largest exact depth there is {}",
+                  entry.past - entry.length, entry.past,
+                  step.entries.size() > 1 ? fmt::format(" in batch entry {}", b) : "", lost,
+                  before.max_exact_rollback);
 }
 
 }  // namespace
 
-Timeline::Timeline(const Scenario& scenario) {
-  const auto layout = make_layout(scenario.cache);
+Timeline::Timeline(const Scenario& scenario) : layout_(make_layout(scenario.cache)) {
   const auto batch = static_cast<std::size_t>(scenario.batch);
-  std::vector<std::int64_t> lengths(batch, 0);
+  std::vector<EntryStep> before(batch);
   std::vector<std::int64_t> tops(batch, kNone);
   TimelineStep state;
 
@@ -52,33 +79,32 @@ Timeline::Timeline(const Scenario& scenario) {
     state.entries.assign(batch, {});
     for (std::size_t b = 0; b < batch; ++b) {
       EntryStep& entry = state.entries[b];
-      entry.past = lengths[b];
+      entry.past = before[b].length;
       if (const auto* append = std::get_if<Append>(&step)) {
         entry.length = entry.past + append->tokens[b];
+        entry.reach = std::max(before[b].reach, entry.length);
         entry.queries = append->queries[b];
         entry.origin = {queries_stand_at_the_end(scenario, *append)
                             ? entry.length - entry.queries
                             : entry.past};
-        entry.staged = layout->stages(entry.past, append->tokens[b]);
+        entry.staged = layout_->stages(entry.past, append->tokens[b]);
         if (append->tokens[b] > 0) {
           tops[b] = with_tokens(tops[b], entry.past, append->generation);
         }
       } else if (const auto* past = std::get_if<Past>(&step)) {
-        entry.length = past->tokens[b];
+        entry.length = entry.reach = past->tokens[b];
         if (entry.length > 0) tops[b] = with_tokens(kNone, 0, 0);
       } else {
-        const std::int64_t tokens = std::get<Rollback>(step).tokens[b];
-        entry.length = entry.past - tokens;
-        if (tokens > 0 && !layout->rollback_is_exact(entry.past, tokens)) {
-          note_inexact(state, *layout, static_cast<std::int64_t>(b), entry.past, tokens,
-                       scenario.batch);
-        }
+        entry.length = entry.past - std::get<Rollback>(step).tokens[b];
+        const std::string lost = roll_back(entry, *layout_, before[b].reach);
+        if (!lost.empty()) note_inexact(state, before[b], b, lost);
         tops[b] = without_tokens(tops[b], entry.length);
       }
-      note_layout(entry, *layout);
-      lengths[b] = entry.length;
+      note_layout(entry, *layout_);
+      entry.evicted = std::max<std::int64_t>(0, all_evicted(entry) - all_evicted(before[b]));
       buffer_rows_ = std::max(buffer_rows_, entry.length);
     }
+    before = state.entries;
     steps_.push_back(state);
     newest_.push_back(tops);
   }
@@ -114,6 +140,18 @@ std::vector<Written> Timeline::written(std::size_t step, std::int64_t entry,
 
 std::int64_t Timeline::generation(std::size_t step, std::int64_t entry, Position position) const {
   return written(step, entry, {&position, 1}).front().generation;
+}
+
+std::optional<Position> Timeline::position_in_row(std::size_t step, std::int64_t entry,
+                                                  Row row) const {
+  const auto position = layout_->position_in_row(at(step, entry).reach, row);
+  if (position && position->value >= at(step, entry).length) return {};
+  return position;
+}
+
+std::optional<Row> Timeline::row_of(std::size_t step, std::int64_t entry, Position position) const {
+  if (position.value >= at(step, entry).length) return {};
+  return layout_->row_of(at(step, entry).reach, position);
 }
 
 }  // namespace kvcheck::model

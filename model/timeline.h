@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "model/layout.h"
 #include "model/position.h"
 #include "model/scenario.h"
 
@@ -25,11 +28,18 @@ struct EntryStep {
   std::int64_t queries = 0;  ///< Queries asked in this step.
   /// Position of query 0; query i has position origin + i. Negative only with nonpad_kv_seqlen.
   Position origin;
-  std::int64_t resident = 0;  ///< L(T).
-  Position first_position;    ///< T - L(T): position in row 0.
-  std::int64_t evicted = 0;   ///< Positions dropped from the front by this step.
-  bool staged = false;        ///< The contract needs a temporary buffer here.
+  /// Rows that hold live positions: L(T), or what a rollback in a ring has left of it.
+  std::int64_t resident = 0;
+  /// Oldest position from which on everything is resident; in row 0 but for a ring, pages and
+  /// sinks (see Timeline::position_in_row).
+  Position first_position;
+  std::int64_t evicted = 0;  ///< Positions that the step evicts.
+  bool staged = false;       ///< The contract needs a temporary buffer here.
   std::int64_t max_exact_rollback = 0;
+  /// The rows are those of a sequence that had grown to this length, less the positions from
+  /// `length` on: longer than `length` only after a rollback in a ring that had filled, until
+  /// the sequence has grown back.
+  std::int64_t reach = 0;
   /// False for a rollback whose rows are not where the shorter length needs them.
   bool rollback_exact = true;
 };
@@ -39,7 +49,8 @@ struct TimelineStep {
   std::vector<EntryStep> entries;
   /// False from an inexact rollback on: the contract does not say what the rows hold.
   bool defined = true;
-  /// Why not, for people: "rollback of 3 at T=12 is not exact: L(9)=6 but L(12)-3=3".
+  /// Why not, for people: "rollback of 3 at T=12 is not exact: length 9 needs position 3 in row 0,
+  /// which position 6 has taken; the largest exact depth there is 2".
   std::string undefined_reason;
 };
 
@@ -65,6 +76,16 @@ class Timeline {
   std::vector<Written> written(std::size_t step, std::int64_t entry,
                                std::span<const Position> positions) const;
 
+  /// What `row` of `entry` holds after step `step`; empty where no live position stands.
+  /// \pre steps()[step].defined
+  std::optional<Position> position_in_row(std::size_t step, std::int64_t entry, Row row) const;
+
+  /// Where `position` stands; empty unless it is resident.
+  /// \pre steps()[step].defined
+  std::optional<Row> row_of(std::size_t step, std::int64_t entry, Position position) const;
+
+  const Layout& layout() const { return *layout_; }
+
   /// Rows of the buffer: the capacity, or where that is 0 the longest length of any entry.
   std::int64_t buffer_rows() const { return buffer_rows_; }
 
@@ -82,6 +103,11 @@ class Timeline {
   std::int64_t with_tokens(std::int64_t top, std::int64_t begin, std::int64_t generation);
   std::int64_t without_tokens(std::int64_t top, std::int64_t length) const;
 
+  const EntryStep& at(std::size_t step, std::int64_t entry) const {
+    return steps_[step].entries[static_cast<std::size_t>(entry)];
+  }
+
+  std::shared_ptr<const Layout> layout_;
   std::vector<TimelineStep> steps_;
   std::vector<Span> spans_;
   std::vector<std::vector<std::int64_t>> newest_;  ///< [step][entry] into spans_, or kNone.

@@ -6,6 +6,14 @@
 #include "model/mask.h"
 
 namespace kvcheck::model {
+namespace {
+
+/// Sinks before the window, which begins at `first`: positions [0, result) are seen besides it.
+std::int64_t sinks_before(const CacheSpec& cache, std::int64_t first) {
+  return cache.layout == LayoutKind::sinks ? std::min(cache.sink_tokens, first) : 0;
+}
+
+}  // namespace
 
 std::vector<Position> visible_positions(const Scenario& scenario, const Timeline& timeline,
                                         std::size_t step, std::int64_t entry, std::int64_t head,
@@ -21,9 +29,11 @@ std::vector<Position> visible_positions(const Scenario& scenario, const Timeline
   if (scenario.right_window_size) last = std::min(last, p.value + *scenario.right_window_size);
   std::vector<Position> seen;
   if (last >= first) seen.reserve(static_cast<std::size_t>(last - first + 1));
-  for (std::int64_t j = first; j <= last; ++j) {
+  const auto look = [&](std::int64_t j) {
     if (!mask_cell(scenario, timeline, step, entry, head, query, {j}).hides) seen.push_back({j});
-  }
+  };
+  for (std::int64_t j = 0; j < sinks_before(scenario.cache, first); ++j) look(j);
+  for (std::int64_t j = first; j <= last; ++j) look(j);
   return seen;
 }
 

@@ -1,7 +1,8 @@
 // Visibility: which positions a query may see, as an exact set.
 //
 // GroupQueryAttention (contract 1.4.7): causal: j <= p; window W: j >= p-W+1; always j < T. Queries
-// without new tokens (shared KV) stand at the end: p = T - S + s.
+// without new tokens (shared KV) stand at the end: p = T - S + s. Layout sinks: the sinks besides
+// the window (see layouts/sinks.h).
 // Attention (contract 2.4, 2.5): causal: j <= p with p = i + offset and offset = P when a past is
 // given, nonpad[b] - Sq with nonpad_kv_seqlen, 0 otherwise; windows from opset 25 on, causal or not:
 // p - left <= j <= p + right, with left = W - 1; then the mask; always j < T.

@@ -90,16 +90,22 @@ void add_expect(CLI::App& app, CommandContext& context) {
 
 void add_timeline(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<TimelineOptions>();
-  CLI::App* command = app.add_subcommand("timeline", "Print the layout table of a windowed cache");
-  command->add_option("--capacity", options->capacity, "Rows of the buffer")->required();
-  command->add_option("--window", options->window, "Keys that a query sees, itself included")
-      ->required();
-  command->add_option("--layout", options->layout, "full or block (default: block)");
+  CLI::App* command = app.add_subcommand("timeline", "Print the layout table of a cache");
+  command->add_option("--capacity", options->capacity,
+                      "Rows of the buffer (full: may be left out)");
+  command->add_option("--window", options->window,
+                      "Keys that a query sees, itself included (full and paged: may be left out)");
+  command->add_option("--layout", options->layout,
+                      "full, block, min_overflow, ring, sinks or paged (default: block)");
+  command->add_option("--sinks", options->sinks, "Layout sinks: first positions that stay");
+  command->add_option("--page-size", options->page_size, "Layout paged: rows of one page");
   command->add_option("--steps", options->steps,
                       "Appends and rollbacks, for example 8,4,-2,1 (default: single tokens)");
   command->add_option("--until", options->until, "Last length of the table");
   command->add_flag("--json", options->json, "As JSON");
-  command->footer("Example: kvcheck timeline --capacity 6 --window 4");
+  command->footer(
+      "Example: kvcheck timeline --capacity 6 --window 4\n"
+      "Example: kvcheck timeline --layout ring --capacity 8 --window 4 --steps 10,-3,5");
   command->callback([options, &context] {
     context.exit_code = timeline_command(*options, context.out, context.err);
   });

@@ -9,10 +9,12 @@ namespace kvcheck::properties {
 
 struct TimelineOptions {
   std::int64_t capacity = 0;     ///< C, rows of the buffer; 0 = no limit (layout full only).
-  std::int64_t window = 0;       ///< W, keys that a query sees; layout block: 1 <= W <= C.
-  std::string layout = "block";  ///< "block" or "full".
+  std::int64_t window = 0;       ///< W, keys that a query sees; 0 = none (layouts full and paged).
+  std::string layout = "block";  ///< A model::LayoutKind.
+  std::int64_t sinks = 0;        ///< Layout sinks: first positions that are never evicted.
+  std::int64_t page_size = 0;    ///< Layout paged: rows of one page.
   std::string steps;             ///< "8,4,-2,1": appends and rollbacks; empty = single tokens.
-  std::int64_t until = 0;        ///< Last T without steps; 0 = C + 3 G + 1, at least 16.
+  std::int64_t until = 0;        ///< Last T without steps; 0 = a few evictions, at least 16.
   bool json = false;
 };
 
@@ -20,12 +22,15 @@ struct TimelineOptions {
 /// resident position, the positions that the step evicts, the largest exact rollback, the free
 /// rows, a picture of the buffer; then what the layout means for drafts.
 ///
-/// JSON: {capacity, window, layout, block (G; null for full),
+/// JSON: {capacity, window, layout, sinks, page_size, block (G; null for other layouts),
 ///   rows [{step, append | rollback, T, resident, first_position, evicts (count of positions),
-///          max_exact_rollback, free_rows (null without limit), stages, defined, why (if not)}],
-///   drafts [{tokens, exact_lengths, of_lengths}] (absent for full): in one period of
-///          of_lengths = G lengths of a filled cache, the number at which a step of that many
-///          tokens may be dropped whole, and never stages}
+///          max_exact_rollback, free_rows (null without limit), stages, defined, why (if not),
+///          buffer [position or null for each row] (buffers of at most 64 rows)}],
+///   exact_now {T, up_to, from}, see timeline_answers.h,
+///   drafts [{tokens, exact_lengths, of_lengths, capacity_for_drafts, capacity_without_staging}]
+///          (absent where nothing is evicted): in one period of of_lengths lengths of a filled
+///          cache, the number at which a step of that many tokens may be dropped whole, and never
+///          stages; then the smallest capacities, see timeline_answers.h}
 ///
 /// Three facts about a block layout, with free = C - L(P) before a step of S tokens; all checked
 /// exhaustively by tests/properties/commands/timeline_command_test.cpp:

@@ -8,6 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include "model/layouts/block.h"
+#include "model/layouts/full.h"
+
 namespace kvcheck::model {
 namespace {
 

@@ -14,7 +14,10 @@ namespace kvcheck::model {
 /// Draws scenarios; the same seed gives the same sequence on every machine.
 class ScenarioSource {
  public:
-  explicit ScenarioSource(std::uint64_t seed) : engine_(seed) {}
+  /// With `features` scenarios use everything that the operators have, otherwise what every target
+  /// knows.
+  explicit ScenarioSource(std::uint64_t seed, bool features = false)
+      : engine_(seed), features_(features) {}
 
   /// In [low, high].
   std::int64_t between(std::int64_t low, std::int64_t high) {
@@ -53,9 +56,13 @@ class ScenarioSource {
     s.head_size = between(1, 16);
     s.value_head_size = between(1, 16);
     s.element_type = static_cast<ElementType>(between(0, 3));
-    s.cache.layout = chance(60) ? LayoutKind::block : LayoutKind::full;
+    s.cache.layout = chance(40)   ? LayoutKind::block
+                     : chance(40) ? LayoutKind::full
+                                  : static_cast<LayoutKind>(between(2, 5));
     s.cache.capacity = chance(30) ? 0 : between(1, 12);
     if (chance(70)) s.cache.window_size = between(1, 8);
+    if (s.cache.layout == LayoutKind::sinks || chance(5)) s.cache.sink_tokens = between(0, 4);
+    if (s.cache.layout == LayoutKind::paged || chance(5)) s.cache.page_size = between(1, 5);
     s.share_buffers = chance(50);
     s.causal = chance(70);
     s.nonpad_kv_seqlen = chance(40);
@@ -67,12 +74,40 @@ class ScenarioSource {
     if (chance(50)) s.scale = static_cast<double>(engine_()) / 1e19;
     s.fill = {static_cast<FillKind>(between(0, 3)), engine_(), between(0, 3)};
     s.poison = static_cast<Poison>(between(0, 3));
+    if (features_) add_features(s);
     if (chance(30)) s.steps.push_back(Past{counts(s.batch, 9)});
     for (std::int64_t n = between(0, 8); n > 0; --n) s.steps.push_back(step(s));
     return s;
   }
 
  private:
+  void add_features(Scenario& s) {
+    s.opset = static_cast<int>(between(23, 25));
+    if (chance(20)) s.cache.window_size = between(0, 1);
+    if (chance(30)) s.right_window_size = between(0, 4);
+    s.input_rank = static_cast<int>(between(3, 4));
+    s.packed_qkv = chance(20);
+    s.mask.one_entry = chance(20);
+    s.mask.one_head = chance(20);
+    s.mask.one_query = chance(20);
+    if (chance(20)) s.mask.rank = 1;
+    if (chance(20)) s.mask.missing_columns = between(0, 3);
+    if (chance(30)) s.softcap = static_cast<double>(between(1, 40)) / 8;
+    s.smooth_softmax = chance(20);
+    s.head_sink = chance(20);
+    if (chance(30)) {
+      s.rotary = RotarySpec{chance(50), between(0, s.head_size), {}};
+      if (chance(50)) s.rotary->position_ids = PositionIds{between(0, 5), between(0, 3), between(0, 2)};
+    }
+    if (chance(20)) s.qk_norm = QkNormSpec{1e-3};
+    s.qk_output = static_cast<QkOutput>(between(0, 4));
+    if (chance(20)) s.softmax_precision = static_cast<ElementType>(between(0, 3));
+    if (chance(30)) {
+      s.cache.quantisation = {static_cast<QuantisationKind>(between(1, 3)), chance(50)};
+    }
+    if (chance(10)) s.fill.kind = FillKind::literal;
+  }
+
   std::vector<std::int64_t> counts(std::int64_t batch, std::int64_t largest) {
     std::vector<std::int64_t> out(static_cast<std::size_t>(batch));
     const bool same = chance(60);
@@ -105,7 +140,7 @@ class ScenarioSource {
   }
 
   void mutate(Scenario& s) {
-    switch (between(0, 15)) {
+    switch (between(0, 17)) {
       case 0:
         s.opset = static_cast<int>(between(-1, 30));
         break;
@@ -151,17 +186,57 @@ class ScenarioSource {
       case 14:
         s.steps.push_back(Past{{hostile()}});
         break;
+      case 15:
+        s.cache.sink_tokens = hostile();
+        break;
+      case 16:
+        s.cache.page_size = hostile();
+        break;
       default:
         mutate_step(s);
         break;
     }
   }
 
+  void mutate_feature(Scenario& s) {
+    const double broken = chance(50) ? -1.0 : std::numeric_limits<double>::quiet_NaN();
+    switch (between(0, 7)) {
+      case 0:
+        s.rotary = RotarySpec{false, hostile(), PositionIds{hostile(), hostile(), hostile()}};
+        break;
+      case 1:
+        s.right_window_size = hostile();
+        break;
+      case 2:
+        s.mask.missing_columns = hostile();
+        break;
+      case 3:
+        s.softcap = broken;
+        break;
+      case 4:
+        s.qk_norm = QkNormSpec{broken};
+        break;
+      case 5:
+        s.input_rank = static_cast<int>(between(-1, 9));
+        break;
+      case 6:
+        s.fill.kind = FillKind::literal;
+        break;
+      default:
+        s.mask.kind = static_cast<MaskKind>(between(0, 2));
+        s.mask.one_entry = s.mask.one_head = s.mask.one_query = true;
+        break;
+    }
+  }
+
   /// Takes one field from `other`, or moves one count by one.
   void nudge(Scenario& s, const Scenario& other) {
-    switch (between(0, 11)) {
+    switch (between(0, 12)) {
       case 0:
         s.cache.capacity += between(-1, 2);
+        break;
+      case 12:
+        (chance(50) ? s.cache.sink_tokens : s.cache.page_size) += between(-1, 1);
         break;
       case 1:
         s.cache.window_size = other.cache.window_size;
@@ -232,6 +307,7 @@ class ScenarioSource {
   }
 
   std::mt19937_64 engine_;
+  bool features_;
 };
 
 }  // namespace kvcheck::model

@@ -27,7 +27,7 @@ Scenario one_step(Step step) {
 }
 
 TEST(Normalise, MakesEveryWildScenarioValidAndIsIdempotent) {
-  ScenarioSource source(1);
+  ScenarioSource source(1, true);
   int was_invalid = 0;
   for (int i = 0; i < 4000; ++i) {
     const Scenario wild = source.wild();
@@ -42,7 +42,7 @@ TEST(Normalise, MakesEveryWildScenarioValidAndIsIdempotent) {
 }
 
 TEST(Normalise, LeavesValidScenariosUnchanged) {
-  ScenarioSource source(2);
+  ScenarioSource source(2, true);
   int valid = 0, invalid = 0;
   for (int i = 0; i < 4000; ++i) {
     // Changed after the repair, so that validity does not depend on what is tested.

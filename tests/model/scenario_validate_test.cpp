@@ -308,7 +308,7 @@ INSTANTIATE_TEST_SUITE_P(
 }
 , Rule{"empty_past", gqa, BREAK{s.steps[0] = (Past{{0, 0}});
 }
-, "steps[0].past", "0", "at least one token, or ask queries"
+, "steps[0].past", "0", "at least one token; remove the step"
 }
 , Rule{"past_list", gqa, BREAK{s.steps[0] = (Past{{}});
 }

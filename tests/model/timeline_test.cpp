@@ -1,10 +1,13 @@
 // What every batch entry holds after every step.
 #include "model/timeline.h"
 
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "model/scenario_json.h"
 #include "tests/model/random_scenario.h"
 
 namespace kvcheck::model {
@@ -65,8 +68,8 @@ TEST(Timeline, InexactRollbackLeavesTheRestUndefinedWithTheReason) {
     EXPECT_FALSE(timeline.steps()[step].defined) << step;
     // The first inexact rollback is the reason of all that follows, whatever comes later.
     EXPECT_EQ(timeline.steps()[step].undefined_reason,
-              "rollback of 3 at T=12 is not exact: L(9)=6 but L(12)-3=3; the largest exact depth "
-              "there is 2")
+              "rollback of 3 at T=12 is not exact: length 9 needs position 3 in row 0, which "
+              "position 6 has taken; the largest exact depth there is 2")
         << step;
   }
   EXPECT_TRUE(at(timeline, 2).rollback_exact);
@@ -164,7 +167,7 @@ TEST(Timeline, ReplacedTokensCarryTheGenerationOfTheirAppend) {
 }
 
 TEST(Timeline, AgreesWithListsOfTokensOnRandomScenarios) {
-  ScenarioSource source(11);
+  ScenarioSource source(11, true);
   std::int64_t rewritten = 0, undefined = 0;
   for (int i = 0; i < 3000; ++i) {
     const Scenario s = source.valid();
@@ -185,7 +188,9 @@ TEST(Timeline, AgreesWithListsOfTokensOnRandomScenarios) {
         }
         const EntryStep& entry = at(timeline, step, b);
         ASSERT_EQ(entry.length, static_cast<std::int64_t>(list.size()));
-        ASSERT_EQ(entry.first_position.value, entry.length - entry.resident);
+        if (s.cache.layout != LayoutKind::sinks) {
+          ASSERT_EQ(entry.first_position.value, entry.length - entry.resident);
+        }
         for (std::size_t p = 0; p < list.size(); ++p) {
           ASSERT_EQ(timeline.generation(step, static_cast<std::int64_t>(b),
                                         {static_cast<std::int64_t>(p)}),
@@ -198,6 +203,163 @@ TEST(Timeline, AgreesWithListsOfTokensOnRandomScenarios) {
   }
   EXPECT_GT(rewritten, 1000);
   EXPECT_GT(undefined, 100);
+}
+
+TEST(Timeline, ARingThatHadFilledKeepsWhatARollbackLeaves) {
+  Scenario s = block(8, 4, {tokens(10), Rollback{{3}}, tokens(2, 1), Rollback{{1}}, tokens(5, 2)});
+  s.cache.layout = LayoutKind::ring;
+  const Timeline timeline(s);
+  const auto rows = [&](std::size_t step) {
+    std::vector<std::int64_t> out;
+    for (std::int64_t row = 0; row < 8; ++row) {
+      const auto position = timeline.position_in_row(step, 0, {row});
+      out.push_back(position ? position->value : -1);
+    }
+    return out;
+  };
+  using Rows = std::vector<std::int64_t>;
+  EXPECT_EQ(rows(0), (Rows{8, 9, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(at(timeline, 0).max_exact_rollback, 4);
+  // Positions 7, 8 and 9 are dropped; rows 0 and 1 held 0 and 1 before, which are lost.
+  EXPECT_EQ(rows(1), (Rows{-1, -1, 2, 3, 4, 5, 6, -1}));
+  EXPECT_EQ(at(timeline, 1).resident, 5);
+  EXPECT_EQ(at(timeline, 1).first_position, Position{2});
+  EXPECT_EQ(at(timeline, 1).max_exact_rollback, 1);
+  EXPECT_EQ(at(timeline, 1).reach, 10);
+  EXPECT_EQ(at(timeline, 2).evicted, 0);
+  EXPECT_EQ(at(timeline, 2).max_exact_rollback, 3);
+  EXPECT_EQ(rows(2), (Rows{8, -1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(timeline.row_of(2, 0, {8}), Row{0});
+  EXPECT_FALSE(timeline.row_of(2, 0, {9}));
+  EXPECT_EQ(rows(3), (Rows{-1, -1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(rows(4), (Rows{8, 9, 10, 11, 12, 5, 6, 7}));
+  EXPECT_EQ(at(timeline, 4).evicted, 3);
+  EXPECT_EQ(at(timeline, 4).reach, 13);
+  EXPECT_TRUE(timeline.steps()[4].defined);
+}
+
+TEST(Timeline, ReasonsOfInexactRollbacksNameTheRow) {
+  const auto reason = [](CacheSpec cache, std::int64_t length, std::int64_t drop) {
+    Scenario s;
+    s.cache = cache;
+    s.steps = {tokens(length), Rollback{{drop}}};
+    return Timeline(s).steps()[1].undefined_reason;
+  };
+  EXPECT_EQ(reason({LayoutKind::ring, 8, 4}, 10, 5),
+            "rollback of 5 at T=10 is not exact: length 5 needs position 1 in row 1, which "
+            "position 9 has taken; the largest exact depth there is 4");
+  EXPECT_EQ(reason({LayoutKind::min_overflow, 6, 4}, 9, 1),
+            "rollback of 1 at T=9 is not exact: length 8 needs position 2 in row 0, which "
+            "position 3 has taken; the largest exact depth there is 0");
+  EXPECT_EQ(reason({LayoutKind::sinks, 6, 4, 2}, 9, 1),
+            "rollback of 1 at T=9 is not exact: length 8 needs position 4 in row 2, which "
+            "position 5 has taken; the largest exact depth there is 0");
+  EXPECT_EQ(reason({LayoutKind::paged, 9, 4, 0, 3}, 8, 2),
+            "rollback of 2 at T=8 is not exact: length 6 needs position 0 in row 0, which "
+            "is freed; the largest exact depth there is 1");
+  EXPECT_EQ(reason({LayoutKind::block, 6, 4}, 12, 12),
+            "rollback of 12 at T=12 is not exact: L(0)=0 but L(12)-12=-6; the largest exact "
+            "depth there is 2");
+  EXPECT_EQ(reason({LayoutKind::sinks, 6, 4, 2}, 9, 7), "");
+  EXPECT_EQ(reason({LayoutKind::ring, 8, 4}, 10, 10), "");
+}
+
+/// Rows with the position and the generation that were written last, moved token by token.
+class WrittenRows {
+ public:
+  explicit WrittenRows(const CacheSpec& cache)
+      : cache_(cache), buffer_(static_cast<std::size_t>(cache.capacity)) {}
+
+  void append(std::int64_t generation) {
+    const std::int64_t capacity = cache_.capacity;
+    if (cache_.layout == LayoutKind::ring) {
+      buffer_[static_cast<std::size_t>(length_ % capacity)] = Token{{length_}, generation};
+    } else if (live_ == capacity) {
+      buffer_.erase(buffer_.begin() + cache_.sink_tokens);
+      buffer_.push_back(Token{{length_}, generation});
+    } else {
+      buffer_[static_cast<std::size_t>(live_++)] = Token{{length_}, generation};
+    }
+    ++length_;
+  }
+
+  /// Drops the newest; false where that leaves a gap among the newest W or moves a row.
+  bool roll_back(std::int64_t tokens) {
+    const bool shifted = cache_.layout != LayoutKind::ring && length_ > cache_.capacity;
+    length_ -= tokens;
+    live_ = std::min(live_, length_);
+    for (auto& token : buffer_) {
+      if (token && token->position.value >= length_) token.reset();
+    }
+    if (shifted) return length_ <= cache_.sink_tokens;
+    for (std::int64_t p = std::max<std::int64_t>(0, length_ - *cache_.window_size); p < length_;
+         ++p) {
+      const auto held = [&](const auto& token) { return token && token->position.value == p; };
+      if (std::none_of(buffer_.begin(), buffer_.end(), held)) return false;
+    }
+    return true;
+  }
+
+  const std::vector<std::optional<Token>>& rows() const { return buffer_; }
+
+ private:
+  CacheSpec cache_;
+  std::vector<std::optional<Token>> buffer_;
+  std::int64_t length_ = 0, live_ = 0;
+};
+
+TEST(Timeline, RowsFollowRandomAppendsAndRollbacks) {
+  ScenarioSource source(5, true);
+  std::int64_t kept_gaps = 0, inexact = 0;
+  for (int i = 0; i < 4000; ++i) {
+    Scenario s;
+    s.cache.layout = static_cast<LayoutKind>(source.between(2, 4));
+    s.cache.window_size = source.between(1, 5);
+    s.cache.sink_tokens = s.cache.layout == LayoutKind::sinks ? source.between(0, 3) : 0;
+    s.cache.capacity = least_capacity(s.cache) + source.between(0, 6);
+    std::int64_t length = 0;
+    for (std::int64_t step = 0; step < 12; ++step) {
+      const std::int64_t drop =
+          length > 0 ? source.between(1, std::min<std::int64_t>(4, length)) : 0;
+      s.steps.push_back(source.chance(40) && drop > 0 ? Step{Rollback{{drop}}}
+                                                      : Step{tokens(source.between(1, 7), step)});
+      length += std::holds_alternative<Rollback>(s.steps.back())
+                    ? -drop
+                    : std::get<Append>(s.steps.back()).tokens[0];
+    }
+    const Timeline timeline(s);
+    WrittenRows written(s.cache);
+    for (std::size_t step = 0; step < s.steps.size(); ++step) {
+      const EntryStep& entry = at(timeline, step);
+      if (const auto* rollback = std::get_if<Rollback>(&s.steps[step])) {
+        const std::int64_t deepest = at(timeline, step - 1).max_exact_rollback;
+        const bool exact = written.roll_back(rollback->tokens[0]);
+        ASSERT_EQ(entry.rollback_exact, exact) << canonical_text(s) << " step " << step;
+        ASSERT_TRUE(exact || rollback->tokens[0] > deepest);
+        inexact += !exact;
+        if (!exact) break;
+      } else {
+        const auto& append = std::get<Append>(s.steps[step]);
+        for (std::int64_t n = append.tokens[0]; n > 0; --n) written.append(append.generation);
+      }
+      std::int64_t live = 0;
+      for (std::size_t row = 0; row < written.rows().size(); ++row) {
+        const auto& token = written.rows()[row];
+        const auto position = timeline.position_in_row(step, 0, {static_cast<std::int64_t>(row)});
+        ASSERT_EQ(position.has_value(), token.has_value())
+            << canonical_text(s) << " step " << step << " row " << row;
+        if (!token) continue;
+        ++live;
+        ASSERT_EQ(*position, token->position);
+        ASSERT_EQ(timeline.generation(step, 0, *position), token->generation);
+        ASSERT_EQ(timeline.row_of(step, 0, *position), Row{static_cast<std::int64_t>(row)});
+      }
+      ASSERT_EQ(entry.resident, live);
+      kept_gaps += entry.reach > entry.length;
+    }
+  }
+  EXPECT_GT(kept_gaps, 300);
+  EXPECT_GT(inexact, 1000);
 }
 
 TEST(Timeline, ManyRollbacksTakeMemoryInProportionToTheSteps) {

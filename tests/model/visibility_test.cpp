@@ -99,6 +99,20 @@ TEST(GqaVisibility, WithoutWindowEveryEarlierKeyIsSeen) {
   EXPECT_EQ(seen(s, 1, 0, 1), (Counts{0, 1, 2, 3, 4}));
 }
 
+TEST(GqaVisibility, SinksAreSeenBesidesTheWindow) {
+  Scenario s = gqa(3, {Append{{9}, {9}, 0}});
+  s.cache = {LayoutKind::sinks, 6, 3, 2};
+  EXPECT_EQ(seen(s, 0, 0, 0), (Counts{0}));
+  EXPECT_EQ(seen(s, 0, 0, 1), (Counts{0, 1}));
+  EXPECT_EQ(seen(s, 0, 0, 3), (Counts{0, 1, 2, 3}));
+  EXPECT_EQ(seen(s, 0, 0, 4), (Counts{0, 1, 2, 3, 4}));
+  EXPECT_EQ(seen(s, 0, 0, 5), (Counts{0, 1, 3, 4, 5}));
+  EXPECT_EQ(seen(s, 0, 0, 8), (Counts{0, 1, 6, 7, 8}));
+  // Only the layout of that name has them.
+  s.cache = {LayoutKind::ring, 6, 3};
+  EXPECT_EQ(seen(s, 0, 0, 8), (Counts{6, 7, 8}));
+}
+
 TEST(GqaVisibility, LayoutDoesNotChangeWhatIsSeen) {
   Scenario s = gqa(4, {Append{{9}, {9}, 0}, Append{{3}, {3}, 0}});
   const auto full = seen(s, 1, 0, 1);
@@ -122,12 +136,14 @@ bool is_seen(const Scenario& s, std::int64_t past, std::int64_t length, std::int
   const std::int64_t offset = at_the_end ? length - queries : past;
   if (key < 0 || key >= length) return false;
   if (s.causal && key > query + offset) return false;
-  if (s.cache.window_size && query + offset - key >= *s.cache.window_size) return false;
+  const bool sink = s.cache.layout == LayoutKind::sinks && key < s.cache.sink_tokens;
+  if (s.cache.window_size && !sink && query + offset - key >= *s.cache.window_size) return false;
+  if (s.right_window_size && key - (query + offset) > *s.right_window_size) return false;
   return !mask_hides(s, entry, head, {query + offset}, {key});
 }
 
 TEST(Visibility, AgreesWithTheDefinitionOnRandomScenarios) {
-  ScenarioSource source(5);
+  ScenarioSource source(5, true);
   std::int64_t empty = 0, windowed = 0, masked = 0;
   for (int i = 0; i < 1500; ++i) {
     const Scenario s = source.valid();

@@ -277,6 +277,22 @@ class OtherCommands(CommandLine):
                          [3, 3, 3, 6, 6, 6, 9, 9, 9, 12])
         self.assertEqual(rows[12]["max_exact_rollback"], 2)
 
+    def test_timeline_needs_no_window_for_layout_full(self):
+        result = self.kvcheck("timeline", "--layout", "full", "--json")
+        self.assertEqual(result.returncode, HELD, result.stderr)
+        self.assertEqual([row["resident"] for row in json.loads(result.stdout)["rows"]],
+                         list(range(1, 17)))
+
+    def test_timeline_shows_the_rows_of_rings_sinks_and_pages(self):
+        for steps, rows, options in (
+                (7, [4, 5, 6, 3], ("ring", "--capacity", 4)),
+                (9, [0, 1, 5, 6, 7, 8], ("sinks", "--capacity", 6, "--sinks", 2)),
+                (8, [6, 7, None, 3, 4, 5], ("paged", "--capacity", 6, "--page-size", 3))):
+            result = self.kvcheck("timeline", "--layout", *options, "--window", 4,
+                                  "--steps", steps, "--json")
+            self.assertEqual(result.returncode, HELD, result.stderr)
+            self.assertEqual(json.loads(result.stdout)["rows"][0]["buffer"], rows)
+
     def test_timeline_refuses_a_capacity_below_the_window(self):
         self.refused("timeline", "--capacity", 3, "--window", 4, words=("capacity", "3", "4"))
 

@@ -349,8 +349,8 @@ TEST(TimelineCommand, RefusesBadOptionsWithOneMessage) {
     TimelineOptions options;
     const char* message;
   };
-  TimelineOptions ring = block(6, 4);
-  ring.layout = "ring";
+  TimelineOptions circle = block(6, 4);
+  circle.layout = "circle";
   TimelineOptions late = block(6, 4);
   late.until = 100001;
   TimelineOptions negative = block(6, 4);
@@ -366,7 +366,7 @@ TEST(TimelineCommand, RefusesBadOptionsWithOneMessage) {
       {block(6, 0), "--window = 0: must be between 1 and"},
       {block(6, -1), "--window = -1: must be between 1 and"},
       {block(6, 7), "--window = 7: must be at most the capacity (6); lower it or raise --capacity"},
-      {ring, "--layout = \"ring\": must be block or full"},
+      {circle, "--layout = \"circle\": must be full, block, min_overflow, ring, sinks or paged"},
       {late, "--until = 100001: must be between 1 and 100000"},
       {negative, "--until = -1: must be between 1"},
       {block(200000, 4),
