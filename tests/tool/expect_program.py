@@ -1,4 +1,4 @@
-"""Asks `kvcheck expect` for the exact answers to many scenarios, one process for a batch of them."""
+"""Asks `kvcheck expect` for the exact answers to many scenarios, one process for a batch."""
 
 import json
 import os

@@ -20,8 +20,8 @@ ELEMENT = {"float32": "f32", "float16": "f16", "float64": "f64", "bfloat16": "bf
 PRECISION = {1: "f32", 10: "f16", 11: "f64", 16: "bf16"}
 MODES = ("raw", "softcapped", "biased", "probabilities")
 
-# Cases whose expected outputs the exact answer misses by the case's own tolerance, and why. Each must
-# differ, one that no longer does fails here, and must agree within WIDER.
+# Cases whose expected outputs the exact answer misses by the case's own tolerance, and why. Each
+# must differ, one that no longer does fails here, and must agree within WIDER.
 NARROW = "expected values come of 16-bit arithmetic, to whose spacing a relative 1e-3 is too narrow"
 EXCEPTIONS = dict.fromkeys((
     "test_attention_4d_gqa_with_past_and_present_fp16", "test_attention_4d_causal_bf16",
@@ -107,8 +107,12 @@ class NodeCase:
             step.update(append=tokens, k=as_json(key[:, :max(tokens)]),
                         v=as_json(value[:, :max(tokens)]))
         if "attn_mask" in self.inputs:
-            scenario["mask"] = self.mask(length)
-            step["mask"] = as_json(self.inputs["attn_mask"])
+            mask = self.inputs["attn_mask"]
+            if mask.ndim == 3 and "nonpad_kv_seqlen" in self.inputs:
+                # A scenario's mask is bound to positions, which differ between these entries.
+                mask = numpy.broadcast_to(mask, (query.shape[0],) + mask.shape)
+            scenario["mask"] = self.mask(mask, length)
+            step["mask"] = as_json(mask)
         return scenario
 
     def put_attributes(self, scenario: dict) -> None:
@@ -126,9 +130,8 @@ class NodeCase:
         if right >= 0:
             scenario["right_window_size"] = right
 
-    def mask(self, length: int) -> dict:
+    def mask(self, mask: numpy.ndarray, length: int) -> dict:
         """Its shape in the words of a scenario."""
-        mask = self.inputs["attn_mask"]
         shape = (0,) * (4 - mask.ndim) + mask.shape
         batch, queries = self.inputs["Q"].shape[0], self.token_major("Q").shape[1]
         return {"kind": "boolean" if mask.dtype == bool else "additive", "rank": mask.ndim,

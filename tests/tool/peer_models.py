@@ -10,7 +10,7 @@ ELEMENT = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "f64": TensorPr
 
 def one_node_model(operator: str, domain: str, opset: int, attributes: tuple, inputs: tuple,
                    outputs: tuple) -> onnx.ModelProto:
-    """attributes: (name, value); inputs, outputs: (name, type, rank), or None for an empty place."""
+    """attributes: (name, value); inputs, outputs: (name, type, rank), None = an empty place."""
     def described(values):
         return [helper.make_tensor_value_info(name, ELEMENT[kind], [None] * rank)
                 for name, kind, rank in filter(None, values)]

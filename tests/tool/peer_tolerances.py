@@ -2,7 +2,8 @@
 
 The bound of `expect` is for plain float32 arithmetic. In f16 the operator stores logits and weights
 in f16; without a kernel (opset 25, f64) the function body scales both operands, rounds after every
-node, and takes the softmax in softmax_precision. The rule follows the running bound of the contract for those roundings.
+node, and takes the softmax in softmax_precision. The rule adds up those roundings in the way of the
+running bound: a shared error of weight j moves the output by w_j (v_j - o) times it.
 """
 
 

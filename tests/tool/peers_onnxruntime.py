@@ -1,7 +1,7 @@
 """GroupQueryAttention of ONNX Runtime (CPU) on the steps of a scenario.
 
-Every step is one call on the buffers that the call before left: past and present as one buffer or as
-two, rollbacks by smaller lengths alone. Sessions are kept by attributes; all dimensions are dynamic.
+Every step is one call on the buffers that the call before left: past and present as one buffer or
+as two, rollbacks by smaller lengths alone. Sessions are kept by attributes.
 """
 
 import functools
@@ -111,8 +111,9 @@ class GqaPeer:
             feeds["query_seqlens"] = numpy.array(tokens, numpy.int32)
         results = self.run(feeds, self.session(feeds))
         self.lengths = totals
-        output = results[0].reshape(self.batch, width, self.heads, self.lanes).astype(float)
-        return Observed(output, results[3].astype(float) if len(results) > 3 else None)
+        with numpy.errstate(invalid="ignore"):  # Padded rows may hold anything.
+            output = results[0].reshape(self.batch, width, self.heads, self.lanes).astype(float)
+            return Observed(output, results[3].astype(float) if len(results) > 3 else None)
 
     def is_plain(self, tokens: list[int]) -> bool:
         """Whether the operator takes the step without query_seqlens."""

@@ -24,17 +24,20 @@ from random_cases import Profile
 CASES = int(os.environ.get("KVCHECK_PEER_CASES", "100"))
 SEED = int(os.environ.get("KVCHECK_PEER_SEED", "1"))
 BATCH = 250
+LONGEST, STEPS = 24, 4  # tokens of an entry, steps of a scenario
 EXACT = 1e-10  # of peers that compute in double
 
 PEERS = {
-    "onnx-attention": (ReferenceAttention, Profile(operator="attention")),
-    "onnx-gqa": (ReferenceGqa, Profile(operator="gqa")),
+    "onnx-attention": (ReferenceAttention, Profile(
+        operator="attention", longest=LONGEST, steps=STEPS)),
+    "onnx-gqa": (ReferenceGqa, Profile(operator="gqa", longest=LONGEST, steps=STEPS)),
     "onnxruntime-attention": (OnnxRuntimeAttention, Profile(
-        operator="attention", types=("f32", "f32", "f32", "f16", "f64"), exact_masks=True)),
+        operator="attention", types=("f32", "f32", "f32", "f16", "f64"), exact_masks=True,
+        longest=LONGEST, steps=STEPS)),
     "onnxruntime-gqa": (GqaPeer, Profile(
         operator="gqa", types=("f32", "f32", "f16"), head_sizes=(8, 16, 24, 32),
         rotary_head_sizes=(16, 32), rotary_dim_multiple=16, quantised_head_sizes=(32,),
-        quantisations=("int8", "int4"), norm=False)),
+        quantisations=("int8", "int4"), norm=False, longest=LONGEST, steps=STEPS)),
 }
 
 
@@ -87,8 +90,9 @@ class Judge:
                     allowed = rotated_keys_rule(scenario, wanted, code)
                 rows = peer.rows(which, entry, step)[:count]
                 if not (numpy.abs(rows - wanted) <= allowed).all():
-                    self.failures.append((f"step {step['step']}: rows of {'keys values'.split()[which]}"
-                                          f" of entry {entry} differ", scenario))
+                    self.failures.append((f"step {step['step']}: rows of "
+                                          f"{('keys', 'values')[which]} of entry {entry} differ",
+                                          scenario))
                     return
                 self.rows += count
 
@@ -164,7 +168,8 @@ class Peers(unittest.TestCase):
                     judge.failures.append((answer["error"], scenario))
                 else:
                     judge.judge(answer)
-        print(f"\n{name}: {CASES} scenarios, {judge.elements} elements agree, at most "
+        rows = f", {judge.rows} rows of the cache" if judge.rows else ""
+        print(f"\n{name}: {CASES} scenarios, {judge.elements} elements agree{rows}, at most "
               f"{judge.largest:.3f} of what is allowed")
         for explanation, count in sorted(judge.explanations.items()):
             print(f"  {count} steps: {explanation}")

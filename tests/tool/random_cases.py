@@ -7,7 +7,7 @@ can answer; the default draws everything that the contract knows.
 import dataclasses
 import random
 
-from random_masks import append_lengths, draw_mask, draw_window, shape_of_lengths
+from random_masks import draw_mask, draw_window, is_ragged, shape_of_lengths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ def gqa(rng: random.Random, profile: Profile) -> dict:
         scenario["mask"] = {"kind": "additive", "rank": 4, "seed": rng.randrange(1 << 20),
                             "hidden_percent": rng.choice((0, 20, 60, 95)),
                             "one_head": maybe(rng, 40)}
-        if all(min(totals) == max(totals) for totals in append_lengths(scenario)):
+        if not is_ragged(scenario):
             scenario["mask"]["one_entry"] = maybe(rng, 40)
     return scenario
 
@@ -145,8 +145,11 @@ def gqa_steps(rng: random.Random, profile: Profile, scenario: dict) -> list[dict
         room = profile.longest - max(lengths)
         if kind == 2 and cache["layout"] == "full" and min(lengths) > 0:
             shared = True
+            # More than one query of a batch is a prompt: as many as every entry holds.
+            prompt = min(lengths) == max(lengths) and maybe(rng, 30)
             most = min(lengths) if batch == 1 else 1
-            steps.append({"append": 0, "queries": rng.randint(1, most)})
+            queries = lengths[0] if prompt else rng.randint(1, most)
+            steps.append({"append": 0, "queries": queries})
         elif room > 0:
             tokens = gqa_tokens(rng, scenario, lengths, room)
             step = {"append": tokens}

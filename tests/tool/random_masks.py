@@ -30,8 +30,7 @@ def draw_mask(rng: random.Random, scenario: dict, exact: bool) -> dict:
     if rank >= 2 and not exact and rng.randrange(4) == 0:
         mask["one_query"] = True
     # A mask is drawn by positions, and one query row lies at another position in each entry.
-    ragged = any(min(totals) != max(totals) for totals in append_lengths(scenario))
-    if ragged and rank > 1 and not mask.get("one_query", False):
+    if is_ragged(scenario) and rank > 1 and not mask.get("one_query", False):
         mask["rank"] = rank = 4
     elif rank == 4 and rng.randrange(2):
         mask["one_entry"] = True
@@ -43,6 +42,13 @@ def draw_mask(rng: random.Random, scenario: dict, exact: bool) -> dict:
     if scenario["opset"] >= 24 and most > 0 and rng.randrange(4) == 0:
         mask["missing_columns"] = rng.randint(1, min(3, most))
     return mask
+
+
+def is_ragged(scenario: dict) -> bool:
+    """Whether batch entries differ in any step."""
+    counts = [step[kind] for step in scenario["steps"] for kind in ("append", "past", "rollback")
+              if isinstance(step.get(kind), list)]
+    return any(min(entries) != max(entries) for entries in counts)
 
 
 def append_lengths(scenario: dict) -> list[list[int]]:
@@ -60,7 +66,7 @@ def append_lengths(scenario: dict) -> list[list[int]]:
 
 
 def missable_columns(scenario: dict) -> int:
-    """Columns that every step's mask may lack: one stays, and with nonpad_kv_seqlen all live ones."""
+    """Columns that every step's mask may lack: one stays, under nonpad_kv_seqlen all live ones."""
     longest = [max(lengths) for lengths in append_lengths(scenario)]
     if scenario.get("nonpad_kv_seqlen", False):
         return scenario["cache"]["capacity"] - max(longest)
