@@ -50,6 +50,25 @@ void fit(LiteralTensor& tensor, const std::vector<std::int64_t>& shape, double m
   }
 }
 
+/// More than any scenario file can hold.
+constexpr double kMostElements = 1 << 22;
+
+double elements(const std::vector<std::int64_t>& shape) {
+  double count = shape.empty() ? 0 : 1;
+  for (const std::int64_t length : shape) count *= static_cast<double>(length);
+  return count;
+}
+
+/// Whether the tensors of all steps stay within kMostElements.
+bool can_be_spelled_out(const Scenario& scenario, const Timeline& timeline) {
+  double count = 0;
+  for (std::size_t step = 0; step < scenario.steps.size(); ++step) {
+    const StepShapes shapes = literal_shapes(scenario, timeline, step);
+    count += elements(shapes.q) + elements(shapes.k) + elements(shapes.v) + elements(shapes.mask);
+  }
+  return count <= kMostElements;
+}
+
 std::int64_t most(const std::vector<std::int64_t>& counts) {
   return *std::max_element(counts.begin(), counts.end());
 }
@@ -121,12 +140,19 @@ StepShapes literal_shapes(const Scenario& s, const Timeline& timeline, std::size
 }
 
 void fit_literals(Scenario& scenario) {
-  const bool literal = scenario.fill.kind == FillKind::literal;
   const Timeline timeline(scenario);
+  FillKind& fill = scenario.fill.kind;
+  if (fill == FillKind::literal && !can_be_spelled_out(scenario, timeline)) fill = FillKind::random;
+  const bool literal = fill == FillKind::literal;
+  std::int64_t rollbacks = 0;
   for (std::size_t step = 0; step < scenario.steps.size(); ++step) {
     auto* append = std::get_if<Append>(&scenario.steps[step]);
     auto* past = std::get_if<Past>(&scenario.steps[step]);
-    if (append == nullptr && past == nullptr) continue;
+    if (append == nullptr && past == nullptr) {
+      ++rollbacks;
+      continue;
+    }
+    if (append != nullptr && literal) append->generation = rollbacks;
     StepTensors& tensors = append != nullptr ? append->tensors : past->tensors;
     const StepShapes shapes = literal ? literal_shapes(scenario, timeline, step) : StepShapes{};
     fit(tensors.q, shapes.q, 0);

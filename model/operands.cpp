@@ -62,11 +62,12 @@ Operands::Operands(const Scenario& scenario, const Timeline& timeline, const Fil
 
 std::size_t Operands::NameHash::operator()(const HeldToken& name) const {
   return static_cast<std::size_t>(counter_hash(static_cast<std::uint64_t>(name.entry),
-                                               name.token.position.value, name.token.generation));
+                                               name.token.position.value, name.token.generation,
+                                               name.step));
 }
 
 bool Operands::SameName::operator()(const HeldToken& a, const HeldToken& b) const {
-  return a.entry == b.entry && a.token == b.token;
+  return a.entry == b.entry && a.token == b.token && a.step == b.step;
 }
 
 std::int64_t Operands::turn_of(std::size_t step, std::int64_t entry, std::int64_t token,

@@ -25,10 +25,12 @@ std::int64_t first_token(const EntryStep& entry) { return entry.origin.value; }
 }  // namespace
 
 bool is_first_prompt(const Scenario& scenario, const Timeline& timeline, std::size_t step) {
-  if (scenario.cache.layout != LayoutKind::full) return false;
+  const auto& entries = timeline.steps()[step].entries;
+  const bool evicts = scenario.cache.layout != LayoutKind::full;
   std::int64_t longest = 0;
-  for (const EntryStep& entry : timeline.steps()[step].entries) {
+  for (const EntryStep& entry : entries) {
     if (entry.past != 0 && entry.length != entry.past) return false;
+    if (evicts && entry.length != entries.front().length) return false;
     longest = std::max(longest, entry.length);
   }
   return step_width(timeline.steps()[step]) == longest;

@@ -62,8 +62,8 @@ class Rotary {
   std::vector<double> frequencies_;  // [pair]
 };
 
-/// Whether a step runs as first prompt, where nothing is behind any entry and the operator is not
-/// given query lengths: a windowed cache never does.
+/// Whether a step runs as first prompt: nothing is behind any entry, and the operator is not given
+/// query lengths, which a windowed cache needs where entries differ.
 bool is_first_prompt(const Scenario& scenario, const Timeline& timeline, std::size_t step);
 
 }  // namespace kvcheck::model

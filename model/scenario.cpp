@@ -205,6 +205,8 @@ class StepRepair {
     const std::vector<std::int64_t> one(lengths_.size(), 1);
     s_.steps.push_back(Append{one, one, 0});
     longest_ = 1;
+    lengths_ = one;
+    fit_columns();
   }
 
   Scenario& s_;

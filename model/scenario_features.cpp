@@ -263,10 +263,19 @@ std::vector<Refusal> literal_refusals(const Scenario& s) {
   std::vector<Refusal> refusals;
   const bool literal = s.fill.kind == FillKind::literal;
   const Timeline timeline(s);
+  std::int64_t rollbacks = 0;
   for (std::size_t i = 0; i < s.steps.size(); ++i) {
     const auto* append = std::get_if<Append>(&s.steps[i]);
     const auto* past = std::get_if<Past>(&s.steps[i]);
-    if (append == nullptr && past == nullptr) continue;
+    if (append == nullptr && past == nullptr) {
+      ++rollbacks;
+      continue;
+    }
+    if (literal && append != nullptr && append->generation != rollbacks) {
+      refusals.push_back({fmt::format("steps[{}].generation", i),
+                          fmt::format("{}", append->generation),
+                          "must be left out where fill.kind is literal"});
+    }
     const StepTensors& given = append != nullptr ? append->tensors : past->tensors;
     const StepShapes wanted = literal ? literal_shapes(s, timeline, i) : StepShapes{};
     const auto check = [&](const char* name, const LiteralTensor& tensor,

@@ -16,6 +16,7 @@
 #include "model/mask.h"
 #include "model/scenario_json.h"
 #include "model/visibility.h"
+#include "tests/model/definition.h"
 #include "tests/model/random_scenario.h"
 
 namespace kvcheck::model {
@@ -186,29 +187,11 @@ TEST(Oracle, SplitStepsGiveTheSameOutputs) {
   }
 }
 
-/// The output written once more as the formula reads, in 113-bit arithmetic.
-Quad by_definition(const Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
-                   std::int64_t head, std::int64_t lane) {
-  const Scenario& s = oracle.scenario();
-  const std::int64_t kv = head * s.kv_heads / s.query_heads;
-  const Position position{
-      oracle.timeline().steps()[step].entries[static_cast<std::size_t>(entry)].origin.value +
-      query};
-  Quad numerator = 0;
-  Quad denominator = 0;
-  for (const Position key : visible_positions(s, oracle.timeline(), step, entry, head, query)) {
-    const Token token{key, oracle.timeline().generation(step, entry, key)};
-    Quad logit = 0;
-    for (std::int64_t c = 0; c < s.head_size; ++c) {
-      logit += Quad(oracle.fill().query(step, entry, head, query, c)) *
-               Quad(oracle.fill().key(entry, kv, token, c));
-    }
-    logit = s.scale ? Quad(logit * Quad(*s.scale)) : Quad(logit / sqrt(Quad(s.head_size)));
-    const Quad weight = exp(Quad(logit + Quad(mask_bias(s, entry, head, position, key))));
-    denominator += weight;
-    numerator += weight * Quad(oracle.fill().value(entry, kv, token, lane));
-  }
-  return denominator == 0 ? Quad(0) : Quad(numerator / denominator);
+Quad truth_of(const Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
+              std::int64_t head, std::int64_t lane) {
+  const Reading right;
+  Operands operands(oracle.scenario(), oracle.timeline(), oracle.fill(), 0x1p-24, right);
+  return by_definition<Quad>(oracle, operands, step, entry, query, head, lane);
 }
 
 /// Calls `check(oracle, step, entry, query, head, lane)` on outputs of random scenarios.
@@ -241,7 +224,7 @@ TEST(Oracle, TheTruthIsTheDefinition) {
   on_random_outputs(ElementType::f64, 60,
                     [&](Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
                         std::int64_t head, std::int64_t lane) {
-                      const Quad truth = by_definition(oracle, step, entry, query, head, lane);
+                      const Quad truth = truth_of(oracle, step, entry, query, head, lane);
                       const Quad told(oracle.exact_output(step, entry, query, head, lane));
                       EXPECT_LE(abs(Quad(told - truth)), abs(truth) * Quad(1e-27) + Quad(1e-30))
                           << canonical_text(oracle.scenario());
@@ -281,7 +264,7 @@ TEST(Oracle, BothTiersGiveTheSameVerdict) {
           const std::size_t i = at(oracle.scenario(), expected, entry, query, head, lane);
           const double limit = expected.bound[i].total();
           if (limit < 1e-300) return;
-          const Quad truth = by_definition(oracle, step, entry, query, head, lane);
+          const Quad truth = truth_of(oracle, step, entry, query, head, lane);
           // From far inside to far outside, and as near to the limit as doubles come.
           for (const double factor :
                {0.0, 0.5, 1 - 1e-9, 1 - 1e-15, 1.0, 1 + 1e-15, 1 + 1e-9, 3.0}) {

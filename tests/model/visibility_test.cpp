@@ -131,7 +131,10 @@ TEST(GqaVisibility, RaggedEntriesSeeTheirOwnLengths) {
 
 /// The definition: a key is seen when it exists and no rule takes it away.
 bool is_seen(const Scenario& s, std::int64_t past, std::int64_t length, std::int64_t queries,
-             std::int64_t entry, std::int64_t head, std::int64_t query, std::int64_t key) {
+             std::int64_t longest, std::int64_t entry, std::int64_t head, std::int64_t query,
+             std::int64_t key) {
+  const std::int64_t columns = s.nonpad_kv_seqlen ? s.cache.capacity : longest;
+  if (key >= columns - s.mask.missing_columns) return false;
   const bool at_the_end = s.nonpad_kv_seqlen || (s.op == Operator::gqa && length == past);
   const std::int64_t offset = at_the_end ? length - queries : past;
   if (key < 0 || key >= length) return false;
@@ -139,6 +142,7 @@ bool is_seen(const Scenario& s, std::int64_t past, std::int64_t length, std::int
   const bool sink = s.cache.layout == LayoutKind::sinks && key < s.cache.sink_tokens;
   if (s.cache.window_size && !sink && query + offset - key >= *s.cache.window_size) return false;
   if (s.right_window_size && key - (query + offset) > *s.right_window_size) return false;
+  if (s.fill.kind == FillKind::literal) return true;  // The masks that repair makes hide nothing.
   return !mask_hides(s, entry, head, {query + offset}, {key});
 }
 
@@ -151,6 +155,10 @@ TEST(Visibility, AgreesWithTheDefinitionOnRandomScenarios) {
     std::vector<std::int64_t> lengths(static_cast<std::size_t>(s.batch), 0);
     for (std::size_t step = 0; step < s.steps.size() && timeline.steps()[step].defined; ++step) {
       const auto* append = std::get_if<Append>(&s.steps[step]);
+      std::int64_t longest = 0;
+      for (const EntryStep& e : timeline.steps()[step].entries) {
+        longest = std::max(longest, e.length);
+      }
       for (std::int64_t b = 0; b < s.batch; ++b) {
         const auto at = static_cast<std::size_t>(b);
         const std::int64_t past = lengths[at];
@@ -160,7 +168,7 @@ TEST(Visibility, AgreesWithTheDefinitionOnRandomScenarios) {
           for (std::int64_t q = 0; q < append->queries[at]; ++q) {
             std::vector<Position> expected;
             for (std::int64_t key = -3; key < lengths[at] + 3; ++key) {
-              if (is_seen(s, past, lengths[at], append->queries[at], b, h, q, key))
+              if (is_seen(s, past, lengths[at], append->queries[at], longest, b, h, q, key))
                 expected.push_back({key});
             }
             ASSERT_EQ(visible_positions(s, timeline, step, b, h, q), expected);

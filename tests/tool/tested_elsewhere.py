@@ -1,8 +1,10 @@
 """Source files without a test of their own name: the test that covers them, or why none is needed."""
 
+ATTENTION_RULES = "tests/model/attention_rules_test.cpp"
 CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
+GQA_RULES = "tests/model/gqa_rules_test.cpp"
 ONNXRUNTIME = "tests/tool/onnxruntime_test.py"
 PAGE = "tests/reports/html_page_test.cpp"
 PASSES = "tests/shrinkers/passes_test.cpp"
@@ -23,6 +25,13 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
     "kernels/process/child_process.cpp": "tests/kernels/process_target_test.cpp",
     "model/attention_row.h": "tests/model/oracle_test.cpp",
+    "model/calls/attention_call.h": ATTENTION_RULES,
+    "model/calls/attention_rule_table.cpp": "tests/tool/call_rules_test.py",
+    "model/calls/gqa_call.h": GQA_RULES,
+    "model/calls/gqa_length_rules.cpp": GQA_RULES,
+    "model/calls/gqa_rule_table.cpp": "tests/tool/call_rules_test.py",
+    "model/calls/rule_break.h": GQA_RULES,
+    "model/calls/tensor_info.cpp": GQA_RULES,
     "model/cheap_row.cpp": "tests/model/oracle_test.cpp",
     "model/counter_hash.h": "tests/model/fill_test.cpp",
     "model/json_reader.h": "tests/model/scenario_json_test.cpp",
