@@ -296,7 +296,8 @@ class Expected:
             shown = numpy.where(self.allowed(positions, length)[None], shown, 0.0)
             fill = 0.0
         else:
-            fill = {"biased": -math.inf, "probabilities": 0.0}.get(self.qk_kind, math.nan)
+            # Rows without a token may hold anything, so only their weights are specified.
+            fill = 0.0 if self.qk_kind == "probabilities" else math.nan
         result = numpy.full(shown.shape[:2] + (total,), fill)
         result[:, :, :length] = shown
         return result

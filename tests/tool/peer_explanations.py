@@ -136,10 +136,10 @@ def explained(answer: dict, index: int, peer: str, observed: list) -> tuple[set[
 
 
 def specified_columns(scenario: dict) -> bool:
-    """Whether qk_output is specified behind an entry's own tokens: raw logits of rows that hold no
-    token are not."""
+    """Whether qk_output is specified behind an entry's own tokens: logits of rows that hold no
+    token are not, and with -inf added they are NaN if such a row holds NaN."""
     return not (scenario.get("nonpad_kv_seqlen", False)
-                and scenario.get("qk_output") in ("raw", "softcapped"))
+                and scenario.get("qk_output") in ("raw", "softcapped", "biased"))
 
 
 def agrees(told: numpy.ndarray, values: numpy.ndarray, tolerance: float) -> bool:
