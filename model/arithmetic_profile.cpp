@@ -70,8 +70,10 @@ RowErrors row_errors(const ArithmeticProfile& p, std::int64_t head_size, std::in
   const double count = real(keys);
   const double merges = std::min(real(std::max<std::int64_t>(p.splits, 1)), count) - 1;
   const double tiles = std::ceil(count / real(std::max<std::int64_t>(p.rescale_block, 1)));
-  out.rescales = std::min(std::min(real(p.max_rescales), tiles - 1) + merges, count - 1);
+  const double rises = std::min(real(p.max_rescales), tiles - 1);
+  out.rescales = std::min(rises + (p.merges_by_lse ? 0 : merges), count - 1);
   out.two_pass = p.max_rescales == 0 && merges == 0;
+  out.normalises = p.max_rescales == 0 && (merges == 0 || p.merges_by_lse);
 
   const double narrowed = 1 + compound_roundoff(1, p.product_roundoff);
   out.dot_roundings = sum_depth(real(head_size), p.dot_ways, p.dot_block) +
@@ -82,7 +84,9 @@ RowErrors row_errors(const ArithmeticProfile& p, std::int64_t head_size, std::in
 
   const double adds = sum_depth(count, 0, p.value_block) + out.rescales + merges;
   out.sum = error(adds) - 1;
-  const double divisions = out.two_pass || p.merges_by_lse ? kDivisionRoundings : 0;
+  // Splits that are merged by their log-sum-exp are divided, then multiplied by their weight.
+  double divisions = out.two_pass ? kDivisionRoundings : 0;
+  if (p.merges_by_lse) divisions = kDivisionRoundings + 1;
   const double cast = p.sums_stored_weights ? 0 : p.probability_roundoff;
   out.pv = error(adds + 1 + divisions + real(p.dequantise_roundings)) * narrowed *
                (1 + compound_roundoff(1, p.operand_roundoff)) * (1 + compound_roundoff(1, cast)) -

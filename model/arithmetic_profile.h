@@ -79,7 +79,8 @@ struct RowErrors {
   double sum = 0;            ///< Of the row sum.
   double store = 0;          ///< Of division and store.
   double rescales = 0;       ///< Most that any key meets.
-  bool two_pass = false;     ///< The weights may be normalised before P.V.
+  bool two_pass = false;     ///< Nothing is rescaled or merged.
+  bool normalises = false;   ///< The weights may be normalised before P.V.
 };
 
 /// \pre keys > 0

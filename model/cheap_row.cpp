@@ -30,7 +30,8 @@ void CheapRow::evaluate(const AttentionRowInput& input, std::size_t lanes) {
   for (std::size_t j = 0; j < terms_.size(); ++j) {
     own_share_ = std::max(own_share_, own_bound_.growth()[j] / bound_.growth()[j]);
   }
-  for (auto* sums : {&output_, &magnitude_, &values_, &widest_, &spread_, &value_error_}) {
+  for (auto* sums :
+       {&output_, &magnitude_, &values_, &widest_, &spread_, &value_error_, &widest_error_}) {
     sums->assign(lanes, 0);
   }
   sum(input);
@@ -122,7 +123,11 @@ void CheapRow::sum(const AttentionRowInput& input) {
     for (std::size_t j = 0; j < input.values.size(); ++j) {
       const double* doubts = input.value_doubts[j];
       if (doubts == nullptr) continue;
-      for (std::size_t c = 0; c < lanes; ++c) value_error_[c] += row_.weights[j] * doubts[c];
+      for (std::size_t c = 0; c < lanes; ++c) {
+        value_error_[c] += row_.weights[j] * doubts[c];
+        values[c] += doubts[c];
+        widest_error_[c] = std::max(widest_error_[c], doubts[c]);
+      }
     }
   }
   if (input.sink) {  // Its value is 0 in every lane.
@@ -141,7 +146,8 @@ void CheapRow::sum(const AttentionRowInput& input) {
 }
 
 LaneSums CheapRow::sums(std::size_t lane) const {
-  return {spread_[lane], magnitude_[lane], values_[lane], widest_[lane], value_error_[lane]};
+  return {spread_[lane], magnitude_[lane],   values_[lane],
+          widest_[lane], value_error_[lane], widest_error_[lane]};
 }
 
 BoundTerms CheapRow::bound(std::size_t lane) const {

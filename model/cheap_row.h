@@ -40,7 +40,8 @@ class CheapRow {
   double own_share_ = 0;  // Most that a weight's own error is of the target's.
   AttentionRow<double> row_;
   std::vector<KeyTerm> terms_;  // [n], and the sink at the end.
-  std::vector<double> output_, magnitude_, values_, widest_, spread_, value_error_;  // [lane]
+  std::vector<double> output_, magnitude_, values_, widest_, spread_;  // [lane]
+  std::vector<double> value_error_, widest_error_;                     // [lane]
 };
 
 }  // namespace kvcheck::model

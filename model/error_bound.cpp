@@ -82,34 +82,37 @@ RowBound::RowBound(const ArithmeticProfile& profile, double deviations)
       deviations_(deviations),
       u_(operation_roundoff(profile)),
       spacing_(spacing_of(profile, type_of(profile.accumulator_roundoff))),
-      weight_spacing_(weight_spacing_of(profile)) {}
+      weight_spacing_(weight_spacing_of(profile)),
+      two_roundings_(compound_roundoff(2, u_)),
+      exp_log_error_(log_error(profile.exp_error)) {}
 
 double RowBound::score_error(const KeyTerm& key, double error) const {
   // A product that is exactly 0 stays so, and a sink is not capped.
   if (softcap_ == 0 || (key.magnitude == 0 && key.operand_error == 0)) return error;
-  error += compound_roundoff(2, u_) * (std::abs(key.product) + error);
+  error += times(two_roundings_, std::abs(key.product) + error);
   error = times(softcap_slope(key.product, error, softcap_), error);
   const double relative =
       (1 + compound_roundoff(1, u_)) * (1 + profile_.tanh_error) * (1 + profile_.logit_roundoff) -
       1;
-  return error + relative * (std::abs(key.score) + error);
+  return error + times(relative, std::abs(key.score) + error) + (softcap_ + 1) * spacing_;
 }
 
 double RowBound::logit_error(const KeyTerm& key, LogitStage stage) const {
   const ArithmeticProfile& p = profile_;
   double error = times(errors_.dot, key.magnitude + key.operand_error) + key.operand_error;
   if (key.magnitude != 0) error += errors_.dot_roundings * spacing_;
-  error += p.logit_roundoff * (std::abs(key.product) + error);
+  error += times(p.logit_roundoff, std::abs(key.product) + error);
   if (stage == LogitStage::product) return error;
   error = score_error(key, error);
   if (stage == LogitStage::score || key.bias == 0) return error;
-  return error + (u_ + p.logit_roundoff) * (std::abs(key.score + key.bias) + error);
+  return error + times(u_ + p.logit_roundoff, std::abs(key.score + key.bias) + error);
 }
 
 double RowBound::weight_error(std::size_t j, double weight) const {
   const double rest = inverse_rest(total_growth_) * inverse_rest(errors_.sum + lost_sum_);
   const double moved = times(rest, growth_[j] + total_growth_ + errors_.sum + lost_sum_);
-  const double stored = profile_.probability_roundoff + errors_.store;
+  // A division, or a reciprocal and a product.
+  const double stored = profile_.probability_roundoff + two_roundings_;
   const double error = times(moved, weight) + times(stored, weight * (1 + moved)) + lost_;
   return std::min(error * kOwnArithmetic, 1.0);
 }
@@ -121,8 +124,8 @@ void RowBound::bound_logits(std::span<const KeyTerm> keys) {
     const double logit = keys[j].score + keys[j].bias;
     error_[j] = logit_error(keys[j], LogitStage::logit);
     if (profile_.base_two) {
-      error_[j] += compound_roundoff(2, u_) *
-                   (std::abs(keys[j].score) + std::abs(keys[j].bias) + error_[j]);
+      error_[j] +=
+          times(two_roundings_, std::abs(keys[j].score) + std::abs(keys[j].bias) + error_[j]);
     }
     top_ = std::max(top_, logit);
     highest_ = std::max(highest_, logit + error_[j]);
@@ -164,14 +167,15 @@ double RowBound::lambda(const KeyTerm& key, std::size_t j) const {
   // A sink may be left out of the maximum that is subtracted.
   if (key.magnitude == 0) gap = std::max(gap, logit + error - lowest_maximum_);
   const double exponentials = effective_count(1 + rescales_of_[j], deviations_);
-  double out = error + u_ * gap + exponentials * log_error(p.exp_error);
+  double out = error + times(u_, gap) + exponentials * exp_log_error_;
   if (p.sums_stored_weights) out += log_error(p.probability_roundoff);
   // Both the maximum of a tile and that of a split lie between the key's logit and the highest.
   const double maximum = std::max(std::abs(logit) + error, std::abs(highest_));
-  if (p.fused_shift) out += u_ * maximum;
+  // The maximum is rounded once where it is subtracted, and every rise of it once more.
+  if (p.fused_shift) out += times(u_, maximum + gap);
   if (p.merges_by_lse) {
     out += (p.base_two ? 3 : 1) * u_ * (maximum + log_keys_) + u_ * log_keys_ +
-           p.exp_error * log_keys_ + log_error(p.exp_error);
+           p.exp_error * log_keys_ + exp_log_error_;
   }
   return out;
 }
@@ -182,8 +186,8 @@ void RowBound::set_losses(double keys, double exp_sum) {
   const double sum = std::max(largest, total_growth_ < 1 ? exp_sum * (1 - total_growth_) : 0.0);
   // A two-pass kernel may normalise the weights before it stores them, and then loses the spacing
   // of a weight that is already divided by the sum.
-  const double divisor = errors_.two_pass ? 1.0 : sum;
-  const bool stores = errors_.two_pass || profile_.probability_roundoff > 0;
+  const double divisor = errors_.normalises ? 1.0 : sum;
+  const bool stores = errors_.normalises || profile_.probability_roundoff > 0;
   const double stored = stores ? weight_spacing_ / divisor : 0;
   const double made = spacing_ / sum;
   // What exp has flushed cannot be lost again.
@@ -203,10 +207,11 @@ void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, do
   bound_logits(keys);
   rank(keys);
   growth_.resize(keys.size());
-  total_growth_ = widest_growth_ = 0;
+  total_growth_ = widest_lambda_ = 0;
   for (std::size_t j = 0; j < keys.size(); ++j) {
-    growth_[j] = std::max(growth_of(lambda(keys[j], j)), kLeastGrowth);
-    widest_growth_ = std::max(widest_growth_, growth_[j]);
+    const double error = lambda(keys[j], j);
+    widest_lambda_ = std::max(widest_lambda_, error);
+    growth_[j] = std::max(growth_of(error), kLeastGrowth);
     total_growth_ += times(growth_[j], keys[j].weight);
   }
   set_losses(count, exp_sum);
@@ -220,7 +225,7 @@ BoundTerms RowBound::terms(const LaneSums& sums, double output) const {
   // The perturbed weights are positive and normalised, so the output cannot leave the values'
   // range however large the errors are. Up to a growth of 1/2 that limit is out of reach.
   terms.weights = times(rest, sums.spread);
-  terms.operands = times((1 + widest_growth_) * rest, sums.value_error);
+  terms.operands = times((1 + growth_of(widest_lambda_)) * rest, sums.value_error);
   double magnitude = times(rest, sums.magnitude + sums.spread + total_growth_ * size);
   if (needs_widest()) {
     terms.weights = std::min(terms.weights, sums.widest);
@@ -244,13 +249,13 @@ BoundTerms RowBound::terms(const LaneSums& sums, double output) const {
 double RowBound::lse_error(double lse, ElementType type) const {
   const ArithmeticProfile& p = profile_;
   // |log sum w e^lambda| is below the largest |lambda|, and below -log(1 - Phi).
-  const double stretch = std::min(log_error(total_growth_), std::log1p(widest_growth_));
+  const double stretch = std::min(log_error(total_growth_), widest_lambda_);
   const double sum = log_error(errors_.sum + lost_sum_);
   // A sink outside the maximum stays in the logarithm.
   const double log = std::max(0.0, lse - std::min(top_, lowest_maximum_)) + stretch + sum;
-  const double factors = p.base_two ? compound_roundoff(2, u_) : 0;
+  const double factors = p.base_two ? two_roundings_ : 0;
   double error = stretch + sum + times(p.exp_error + factors, log);
-  if (p.fused_shift) error += u_ * std::abs(highest_);
+  if (p.fused_shift) error += times(u_, std::abs(highest_));
   error += (compound_roundoff(1, u_) + factors) * (std::abs(lse) + error);
   error += times(store_roundoff(p, type), std::abs(lse) + error);
   return (error + subnormal_half_spacing(type)) * kOwnArithmetic;

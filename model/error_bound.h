@@ -42,7 +42,7 @@ struct KeyTerm {
 struct LaneSums {
   double spread = 0;       ///< sum w_j |v_j - o| growth_j, growth from the same RowBound.
   double magnitude = 0;    ///< sum w_j |v_j|
-  double values = 0;       ///< sum |v_j|
+  double values = 0;       ///< sum (|v_j| + dv_j)
   double widest = 0;       ///< max |v_j - o|; read only if RowBound::needs_widest().
   double value_error = 0;  ///< sum w_j dv_j: values that the target may hold otherwise.
   /// max dv_j; read only if RowBound::needs_widest() and value_error is above 0.
@@ -97,6 +97,8 @@ class RowBound {
   double u_;               // Roundoff of one operation.
   double spacing_;         // Absolute error of one operation among subnormal numbers.
   double weight_spacing_;  // The same of a weight stored for P.V.
+  double two_roundings_;   // Relative error of two operations.
+  double exp_log_error_;   // Of one exponential, in the logarithm.
 
   // Of the row at hand.
   RowErrors errors_;
@@ -109,7 +111,7 @@ class RowBound {
   double highest_ = 0;         // No computed logit is above it.
   double lowest_maximum_ = 0;  // The maximum over the keys without sinks is not below it.
   double total_growth_ = 0;    // Phi = sum w_j growth_j
-  double widest_growth_ = 0;
+  double widest_lambda_ = 0;
   double lost_ = 0;           // Absolute error of one weight by underflow, over the row sum.
   double lost_products_ = 0;  // The same of all products and rescales of P.V.
   double lost_sum_ = 0;       // Relative error of the row sum by underflow.

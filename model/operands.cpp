@@ -57,7 +57,7 @@ Operands::Operands(const Scenario& scenario, const Timeline& timeline, const Fil
       fill_(&fill),
       roundoff_(roundoff),
       reading_(&reading) {
-  if (scenario.rotary) rotary_.emplace(scenario);
+  if (scenario.rotary) rotary_.emplace(scenario, reading.other_pairs);
 }
 
 std::size_t Operands::NameHash::operator()(const HeldToken& name) const {
@@ -129,7 +129,7 @@ void Operands::query(std::size_t step, std::int64_t entry, std::int64_t query_he
   row.low.clear();
   row.doubts.clear();
   fill_->query_row(step, entry, query_head, query, row.high);
-  if (scenario_->qk_norm) norm(row, false);
+  if (scenario_->qk_norm && !reading_->without_norm) norm(row, false);
   if (rotary_) rotate(row, turn_of(step, entry, query, false));
   // A target may store the turned query in the element type.
   for (std::size_t c = 0; c < row.doubts.size(); ++c) {
@@ -148,11 +148,12 @@ void Operands::store_key(const HeldToken& token, std::int64_t kv_head, TokenRows
   if (computed) {
     const auto& around =
         timeline_->steps()[token.step].entries[static_cast<std::size_t>(token.entry)];
-    if (scenario_->qk_norm) norm(row, true);
+    if (scenario_->qk_norm && !reading_->without_norm) norm(row, true);
     if (rotary_) {
       rotate(row, turn_of(token.step, token.entry, token.token.position.value - around.past, true));
     }
     rows.key_doubts.resize(rows.keys.size(), 0.0);
+    row.doubts.resize(lanes, 0.0);
   }
   for (std::size_t c = 0; c < lanes; ++c) {
     // The double nearest to high + low decides the rounding but for ties that the doubt covers.
@@ -202,7 +203,8 @@ const TokenRows& Operands::stored(const HeldToken& token) {
     fill_->value_row(token.entry, kv_head, token.token,
                      std::span(rows.values).subspan(head * value_lanes, value_lanes));
   }
-  if (scenario_->cache.quantisation.kind != QuantisationKind::none) quantise_rows(rows);
+  const bool quantised = scenario_->cache.quantisation.kind != QuantisationKind::none;
+  if (quantised && !reading_->without_quantisation) quantise_rows(rows);
   return rows;
 }
 

@@ -7,10 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <memory>
-
 #include "model/attention_row.h"
-#include "model/layout.h"
 #include "model/position.h"
 #include "model/scenario.h"
 #include "model/timeline.h"
@@ -51,10 +48,12 @@ struct Reading {
   /// Rotary position of token `token` of a step, of a query or of a key (rotary.h).
   std::int64_t (*rotary_position)(const Scenario&, const Timeline&, std::size_t step,
                                   std::int64_t entry, std::int64_t token, bool key) = nullptr;
+  /// Rotary pairs of the other kind: neighbours for half a head apart, and the reverse.
+  bool other_pairs = false;
+  bool without_norm = false;          ///< qk_norm is left out.
+  bool without_quantisation = false;  ///< Keys and values are read as given, not as stored.
   /// Last word on the row before it is computed.
   void (*distort)(const QueryPlace&, AttentionRowInput&) = nullptr;
-  /// The layout by which rows are placed in the buffer (layout.h).
-  std::unique_ptr<Layout> (*layout)(const CacheSpec&) = nullptr;
 };
 
 }  // namespace kvcheck::model

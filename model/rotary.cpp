@@ -90,8 +90,9 @@ std::int64_t rotary_lanes(const Scenario& scenario) {
   return scenario.rotary->dim == 0 ? scenario.head_size : scenario.rotary->dim;
 }
 
-Rotary::Rotary(const Scenario& scenario)
-    : type_(scenario.element_type), interleaved_(scenario.rotary->interleaved) {
+Rotary::Rotary(const Scenario& scenario, bool other_pairs)
+    : type_(scenario.element_type),
+      interleaved_(scenario.rotary->interleaved != other_pairs) {
   const std::int64_t turning = rotary_lanes(scenario);
   for (std::int64_t pair = 0; pair < turning / 2; ++pair) {
     frequencies_.push_back(

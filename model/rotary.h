@@ -40,8 +40,9 @@ struct Turn {
 /// The tables of a scenario, evaluated on demand.
 class Rotary {
  public:
+  /// With `other_pairs` the pairs are of the kind that rotary.interleaved does not ask for.
   /// \pre scenario.rotary
-  explicit Rotary(const Scenario& scenario);
+  explicit Rotary(const Scenario& scenario, bool other_pairs = false);
 
   std::int64_t pairs() const { return static_cast<std::int64_t>(frequencies_.size()); }
 

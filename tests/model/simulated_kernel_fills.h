@@ -8,6 +8,7 @@
 #include <random>
 #include <string_view>
 
+#include "tests/model/simulated_kernel_arithmetic.h"
 #include "tests/model/simulated_kernel_row.h"
 
 namespace kvcheck::model {
@@ -136,8 +137,8 @@ class RowSource {
 
   /// Rounds the data to what the storage holds.
   void store(Storage storage, RowData& row) {
-    const auto to = [&](ElementType type, std::vector<double>& data) {
-      for (double& x : data) x = round_to(type, x);
+    const auto to = [](const auto& rounding, std::vector<double>& data) {
+      for (double& x : data) x = rounding.r(static_cast<float>(x));
     };
     const auto quantise = [](std::vector<double>& data, double most) {
       double widest = 0;
@@ -150,18 +151,18 @@ class RowSource {
       case Storage::f64:
         return;
       case Storage::f32:
-      case Storage::f16:
-      case Storage::bf16: {
-        const ElementType type = storage == Storage::f32   ? ElementType::f32
-                                 : storage == Storage::f16 ? ElementType::f16
-                                                           : ElementType::bf16;
-        for (auto* data : {&row.query, &row.keys, &row.values}) to(type, *data);
+        for (auto* data : {&row.query, &row.keys, &row.values}) to(F32{}, *data);
         return;
-      }
+      case Storage::f16:
+        for (auto* data : {&row.query, &row.keys, &row.values}) to(F16{}, *data);
+        return;
+      case Storage::bf16:
+        for (auto* data : {&row.query, &row.keys, &row.values}) to(Bf16{}, *data);
+        return;
       case Storage::int8:
       case Storage::int4: {
         const double most = storage == Storage::int8 ? 127 : 7;
-        to(ElementType::f16, row.query);
+        to(F16{}, row.query);
         row.key_scale = quantise(row.keys, most);
         row.value_scale = quantise(row.values, most);
         return;

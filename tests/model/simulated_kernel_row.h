@@ -90,29 +90,36 @@ RowTruth evaluate(const RowData& row) {
 inline std::vector<BoundTerms> bounds_of(RowBound& bound, const RowData& row, const RowTruth& truth,
                                          double value_error = 0) {
   bound.set_row(static_cast<std::int64_t>(row.head_size), truth.terms, truth.exp_sum, row.softcap);
-  std::vector<double> output(truth.output.begin(), truth.output.end());
-  std::vector<LaneSums> sums(row.lanes);
+  const std::vector<double> output(truth.output.begin(), truth.output.end());
+  // Arrays of their own, so that the loop over lanes runs side by side.
+  std::vector<double> spread(row.lanes), magnitude(row.lanes), total(row.lanes), widest(row.lanes);
   for (std::size_t j = 0; j < row.count(); ++j) {
     const double* values = row.values.data() + j * row.lanes;
     const double weight = truth.terms[j].weight;
     const double stretch = weight * bound.growth()[j];
     for (std::size_t c = 0; c < row.lanes; ++c) {
       const double distance = std::abs(values[c] - output[c]);
-      sums[c].spread += stretch * distance;
-      sums[c].magnitude += weight * std::abs(values[c]);
-      sums[c].values += std::abs(values[c]) + value_error;
-      sums[c].widest = std::max(sums[c].widest, distance);
-      sums[c].value_error += weight * value_error;
+      const double size = std::abs(values[c]);
+      spread[c] += stretch * distance;
+      magnitude[c] += weight * size;
+      total[c] += size + value_error;
+      widest[c] = distance > widest[c] ? distance : widest[c];
     }
   }
+  const double sink = row.sink ? truth.terms.back().weight : 0;
   std::vector<BoundTerms> out;
   for (std::size_t c = 0; c < row.lanes; ++c) {
+    LaneSums sums{.spread = spread[c],
+                  .magnitude = magnitude[c],
+                  .values = total[c],
+                  .widest = widest[c],
+                  .value_error = (1 - sink) * value_error,
+                  .widest_error = value_error};
     if (row.sink) {
-      sums[c].spread += truth.terms.back().weight * bound.growth().back() * std::abs(output[c]);
-      sums[c].widest = std::max(sums[c].widest, std::abs(output[c]));
+      sums.spread += sink * bound.growth().back() * std::abs(output[c]);
+      sums.widest = std::max(sums.widest, std::abs(output[c]));
     }
-    sums[c].widest_error = value_error;
-    out.push_back(bound.terms(sums[c], output[c]));
+    out.push_back(bound.terms(sums, output[c]));
   }
   return out;
 }

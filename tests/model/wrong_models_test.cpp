@@ -1,0 +1,115 @@
+// Facts about the wrong models: each differs where it says so, and nowhere else.
+#include "model/wrong_models.h"
+
+#include <cctype>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "model/blindness.h"
+#include "model/scenario_json.h"
+#include "tests/model/families.h"
+#include "tests/model/random_scenario.h"
+
+namespace kvcheck::model {
+namespace {
+
+TEST(WrongModels, AreNamedOnceAndSpeakInSentences) {
+  std::set<std::string_view> names;
+  for (const WrongModel& model : wrong_models()) {
+    EXPECT_TRUE(names.insert(model.name).second) << model.name;
+    EXPECT_NE(model.name.find('.'), std::string_view::npos) << model.name;
+    EXPECT_FALSE(model.statement.empty());
+    EXPECT_TRUE(std::islower(static_cast<unsigned char>(model.statement.front())) ||
+                model.statement.front() == 'W')
+        << model.statement;
+    EXPECT_EQ(find_wrong_model(model.name), &model);
+  }
+  EXPECT_GE(names.size(), 40u);
+  EXPECT_EQ(find_wrong_model("causal.right"), nullptr);
+}
+
+TEST(WrongModels, EachChangesAnAnswer) {
+  std::set<std::string_view> seen;
+  for (const FillKind fill : {FillKind::random, FillKind::needles}) {
+    for (const Family& family : families(6, {fill, 3}, ElementType::f32)) {
+      ASSERT_TRUE(validate(family.scenario).empty())
+          << family.name << " " << validate(family.scenario).front().message();
+      for (const Separation& found : separations(family.scenario, {})) {
+        if (found.ratio > kSeparationSeen) seen.insert(found.model->name);
+      }
+    }
+  }
+  for (const WrongModel& model : wrong_models()) EXPECT_TRUE(seen.count(model.name)) << model.name;
+}
+
+TEST(WrongModels, WhatDoesNotConcernAScenarioAnswersAsTheRightOne) {
+  ScenarioSource source(21, true);
+  int compared = 0;
+  for (int i = 0; i < 120; ++i) {
+    const Scenario s = source.valid();
+    if (s.cache.layout == LayoutKind::sinks) continue;  // Rules of the other readings leave it out.
+    Oracle right(s, {});
+    for (const WrongModel& model : wrong_models()) {
+      if (model.concerns(s)) continue;
+      ASSERT_EQ(separation(right, {}, model).ratio, 0) << model.name << " " << canonical_text(s);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 1000);
+}
+
+TEST(WrongModels, TheRightReadingSpelledOutIsTheRightOne) {
+  ScenarioSource source(22, true);
+  for (int i = 0; i < 60; ++i) {
+    const Scenario s = source.valid();
+    const WrongModel right_by_name{"right.spelled_out", "reads as the contract says",
+                                   [](const Scenario&) { return true; }, {}};
+    Oracle right(s, {});
+    EXPECT_EQ(separation(right, {}, right_by_name).ratio, 0);
+  }
+}
+
+TEST(Diagnosis, NamesTheReadingThatAnswered) {
+  int named = 0;
+  for (const Family& family : families(9, {FillKind::needles, 3}, ElementType::f32)) {
+    for (const WrongModel& model : wrong_models()) {
+      if (!model.concerns(family.scenario)) continue;
+      Oracle right(family.scenario, {});
+      if (separation(right, {}, model).ratio <= kSeparationSeen) continue;
+      Oracle target(family.scenario, {}, model.reading);
+      const auto answer = [&](const ElementAt& at) -> std::optional<double> {
+        const Expected& all = target.expected(at.step);
+        const Scenario& s = family.scenario;
+        return all.output[static_cast<std::size_t>(
+            ((at.entry * all.queries + at.query) * s.query_heads + at.head) * s.value_head_size +
+            at.lane)];
+      };
+      const auto found = diagnose(family.scenario, {}, answer);
+      bool among = false;
+      for (const Explanation& one : found) among = among || one.model == &model;
+      EXPECT_TRUE(among) << family.name << " " << model.name;
+      ++named;
+    }
+    if (named > 120) break;
+  }
+  EXPECT_GT(named, 60);
+}
+
+TEST(Diagnosis, OfTheRightAnswerNamesNothing) {
+  const Family family = families(9, {FillKind::needles, 3}, ElementType::f32).front();
+  Oracle right(family.scenario, {});
+  const auto answer = [&](const ElementAt& at) -> std::optional<double> {
+    const Expected& all = right.expected(at.step);
+    const Scenario& s = family.scenario;
+    return all.output[static_cast<std::size_t>(
+        ((at.entry * all.queries + at.query) * s.query_heads + at.head) * s.value_head_size +
+        at.lane)];
+  };
+  for (const Explanation& one : diagnose(family.scenario, {}, answer)) ADD_FAILURE() << one.model->name;
+}
+
+}  // namespace
+}  // namespace kvcheck::model
