@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "model/cheap_row.h"
+#include "model/visibility.h"
 
 namespace kvcheck::model {
 namespace {
@@ -29,6 +29,14 @@ class QkRows {
     for (std::int64_t j = 0; j < length; ++j) {
       out.values[first + static_cast<std::size_t>(j)] = hidden;
       out.bound[first + static_cast<std::size_t>(j)] = 0;
+    }
+    // A key that is in reach, and hidden by the bias alone, has the logit -infinity also in gqa.
+    if (s_.op == Operator::gqa && s_.qk_output == QkOutput::biased &&
+        s_.mask.kind == MaskKind::additive) {
+      const auto [oldest, newest] = visible_range(s_, length, place.position());
+      for (std::int64_t j = oldest; j <= newest; ++j) {
+        out.values[first + static_cast<std::size_t>(j)] = -kInfinity;
+      }
     }
     if (all_keys) {
       std::vector<Position> every(static_cast<std::size_t>(length));

@@ -29,7 +29,8 @@ bool is_first_prompt(const Scenario& scenario, const Timeline& timeline, std::si
   const bool evicts = scenario.cache.layout != LayoutKind::full;
   std::int64_t longest = 0;
   for (const EntryStep& entry : entries) {
-    if (entry.past != 0 && entry.length != entry.past) return false;
+    // An entry without tokens is expressed by query lengths alone.
+    if (entry.length == 0 || (entry.past != 0 && entry.length != entry.past)) return false;
     if (evicts && entry.length != entries.front().length) return false;
     longest = std::max(longest, entry.length);
   }

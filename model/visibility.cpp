@@ -1,4 +1,4 @@
-// Visible sets, written as the definition reads: a predicate over every position that exists.
+// Visible sets: a range, thinned by the mask.
 #include "model/visibility.h"
 
 #include <algorithm>
@@ -15,18 +15,23 @@ std::int64_t sinks_before(const CacheSpec& cache, std::int64_t first) {
 
 }  // namespace
 
+VisibleRange visible_range(const Scenario& scenario, std::int64_t length, Position position) {
+  const std::int64_t p = position.value;
+  VisibleRange range{0, length - 1};
+  if (scenario.causal) range.last = std::min(range.last, p);
+  if (scenario.right_window_size) range.last = std::min(range.last, p + *scenario.right_window_size);
+  if (scenario.cache.window_size) {
+    range.first = std::max<std::int64_t>(0, p - *scenario.cache.window_size + 1);
+  }
+  return range;
+}
+
 std::vector<Position> visible_positions(const Scenario& scenario, const Timeline& timeline,
                                         std::size_t step, std::int64_t entry, std::int64_t head,
                                         std::int64_t query) {
   const EntryStep& state = timeline.steps()[step].entries[static_cast<std::size_t>(entry)];
-  const Position p{state.origin.value + query};
-  std::int64_t first = 0;
-  std::int64_t last = state.length - 1;
-  if (scenario.causal) last = std::min(last, p.value);
-  if (scenario.cache.window_size) {
-    first = std::max<std::int64_t>(first, p.value - *scenario.cache.window_size + 1);
-  }
-  if (scenario.right_window_size) last = std::min(last, p.value + *scenario.right_window_size);
+  const auto [first, last] =
+      visible_range(scenario, state.length, {state.origin.value + query});
   std::vector<Position> seen;
   if (last >= first) seen.reserve(static_cast<std::size_t>(last - first + 1));
   const auto look = [&](std::int64_t j) {

@@ -17,6 +17,16 @@
 
 namespace kvcheck::model {
 
+/// Positions that causality, windows and the length leave to a query: first .. last, empty when
+/// last < first. The mask, and the sinks of layout sinks, are not part of it.
+struct VisibleRange {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+/// The range of a query that stands at `position` of an entry with `length` tokens.
+VisibleRange visible_range(const Scenario& scenario, std::int64_t length, Position position);
+
 /// Positions that query `query` (0-based in the step) of `head` in `entry` sees at `step`,
 /// ascending. Head matters only under a mask of rank 3 or 4.
 /// \pre steps()[step].defined, step appends, 0 <= query < queries of the entry

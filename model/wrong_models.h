@@ -17,7 +17,7 @@ namespace kvcheck::model {
 struct WrongModel {
   std::string_view name;       ///< "window.one_more": what is read wrong, and how.
   std::string_view statement;  ///< What a target that reads so does, as a sentence without subject.
-  /// Whether the scenario has what the reading is about; only then can it differ.
+  /// Whether the scenario has what the reading is about; it is asked of no other.
   bool (*concerns)(const Scenario&);
   Reading reading;
 };

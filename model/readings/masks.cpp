@@ -71,6 +71,7 @@ MaskCell inverted(const QueryPlace& p, std::int64_t j) {
 
 /// The mask in place of causality and windows.
 std::vector<Position> alone(const QueryPlace& place) {
+  if (place.scenario.mask.kind == MaskKind::none) return seen(place, right_rule(place));
   return seen(place, {0, place.around().length - 1});
 }
 
@@ -112,7 +113,9 @@ bool per_entry(const Scenario& s) { return masked(s) && s.mask.rank == 4 && !s.m
 bool evicting(const Scenario& s) { return masked(s) && s.cache.layout == LayoutKind::block; }
 bool rank_three(const Scenario& s) { return per_head(s) && s.mask.rank == 3 && s.batch > 1; }
 bool empty_rows(const Scenario& s) { return masked(s) || s.nonpad_kv_seqlen; }
-bool limited(const Scenario& s) { return masked(s) && (s.causal || windowed(s)); }
+bool limited(const Scenario& s) {
+  return masked(s) && (s.causal || windowed(s) || s.right_window_size);
+}
 
 }  // namespace
 

@@ -8,36 +8,20 @@
 
 #include "model/mask.h"
 #include "model/reading.h"
+#include "model/visibility.h"
 
 namespace kvcheck::model::readings {
 
-/// The rules of visibility with each number free to be wrong.
-struct Rule {
-  std::int64_t first = 0;  ///< Oldest position that the window leaves.
-  std::int64_t last = 0;   ///< Newest position that causality, right window and length leave.
-};
-
-/// The right numbers (visibility.h), layout sinks apart.
-inline Rule right_rule(const QueryPlace& place) {
-  const Scenario& s = place.scenario;
-  const std::int64_t p = place.position().value;
-  Rule rule{0, place.around().length - 1};
-  if (s.causal) rule.last = std::min(rule.last, p);
-  if (s.right_window_size) rule.last = std::min(rule.last, p + *s.right_window_size);
-  if (s.cache.window_size) rule.first = std::max<std::int64_t>(0, p - *s.cache.window_size + 1);
-  return rule;
-}
+using Rule = VisibleRange;
 
 /// The rule as if the query stood at `position`.
 inline Rule rule_at(const QueryPlace& place, std::int64_t position) {
-  const Scenario& s = place.scenario;
-  Rule rule{0, place.around().length - 1};
-  if (s.causal) rule.last = std::min(rule.last, position);
-  if (s.right_window_size) rule.last = std::min(rule.last, position + *s.right_window_size);
-  if (s.cache.window_size) {
-    rule.first = std::max<std::int64_t>(0, position - *s.cache.window_size + 1);
-  }
-  return rule;
+  return visible_range(place.scenario, place.around().length, {position});
+}
+
+/// The right numbers, layout sinks apart.
+inline Rule right_rule(const QueryPlace& place) {
+  return rule_at(place, place.position().value);
 }
 
 /// Positions of the rule that the mask does not hide; those beyond the length meet no mask.

@@ -53,7 +53,7 @@ std::vector<Position> of_last_query(const QueryPlace& place) {
 
 std::vector<Position> in_blocks(const QueryPlace& place) {
   const std::int64_t p = place.position().value;
-  return from(place, p - p % std::max<std::int64_t>(1, width(place)));
+  return width(place) == 0 ? seen(place, right_rule(place)) : from(place, p - p % width(place));
 }
 
 std::vector<Position> from_the_end(const QueryPlace& place) {
