@@ -36,17 +36,31 @@ struct Tensor {
   static Tensor zeros(ElementType type, std::vector<std::int64_t> shape);
 };
 
-/// Arithmetic that a target declares, in unit roundoffs; see model/error_bound.h for the meaning.
+/// Arithmetic that a target declares, in unit roundoffs; see model/arithmetic_profile.h for the
+/// meaning of each field.
 struct Arithmetic {
   double accumulator_roundoff = 0x1p-24;
+  bool truncates = false;
+  double operand_roundoff = 0;
+  double product_roundoff = 0;
   double logit_roundoff = 0;
   double probability_roundoff = 0;
+  bool sums_stored_weights = false;
   double exp_error = 0x1p-23;
+  double tanh_error = 0x1p-21;
   bool exp_flushes = false;
   bool base_two = false;
+  bool fused_shift = false;
   bool scale_on_operands = false;
+  bool exact_products = false;
+  std::int64_t dequantise_roundings = 0;
+  std::int64_t dot_ways = 0;
+  std::int64_t dot_block = 0;
+  std::int64_t value_block = 0;
   std::int64_t max_rescales = 0;
+  std::int64_t rescale_block = 1;
   std::int64_t splits = 1;
+  bool merges_by_lse = false;
 };
 
 /// What a target can do. The generator draws only what the target claims to take; what it claims

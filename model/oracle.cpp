@@ -152,6 +152,7 @@ double Oracle::bound_ratio(std::size_t step, std::int64_t entry, std::int64_t qu
   const double doubt = all.uncertainty[at];
   const bool clear = distance + doubt <= limit || distance - doubt > limit;
   if (clear && doubt <= kLargestDoubt * limit) return ratio_of(distance, limit);
+  ++truths_asked_;
   const Truth exact = truth_->lane(gatherer_, {step, entry, head, query}, lane);
   return ratio_of<Truth>(abs(Truth(observed) - exact), Truth(limit));
 }

@@ -62,6 +62,9 @@ class Oracle {
   std::string exact_output(std::size_t step, std::int64_t entry, std::int64_t query,
                            std::int64_t head, std::int64_t lane);
 
+  /// Verdicts so far that the cheap tier handed over to the truth.
+  std::int64_t truths_asked() const { return truths_asked_; }
+
  private:
   class TruthRow;  // The row of the truth that was asked last.
   std::size_t element(const Expected& expected, std::int64_t entry, std::int64_t query,
@@ -77,6 +80,7 @@ class Oracle {
   std::vector<std::unique_ptr<Expected>> expected_;  // [step], null until asked
   std::vector<std::unique_ptr<QkExpected>> qk_;      // [step], null until asked
   std::unique_ptr<TruthRow> truth_;
+  std::int64_t truths_asked_ = 0;
 };
 
 }  // namespace kvcheck::model

@@ -169,14 +169,27 @@ model::ArithmeticProfile arithmetic_profile(const Capabilities& target, const Sc
   const double width = scenario.element_type == model::ElementType::f64 ? 0x1p-29 : 1.0;
   model::ArithmeticProfile profile;
   profile.accumulator_roundoff = declared.accumulator_roundoff * width;
+  profile.truncates = declared.truncates;
+  profile.operand_roundoff = declared.operand_roundoff * width;
+  profile.product_roundoff = declared.product_roundoff * width;
   profile.logit_roundoff = declared.logit_roundoff * width;
   profile.probability_roundoff = declared.probability_roundoff * width;
+  profile.sums_stored_weights = declared.sums_stored_weights;
   profile.exp_error = declared.exp_error * width;
+  profile.tanh_error = declared.tanh_error * width;
   profile.exp_flushes = declared.exp_flushes;
   profile.base_two = declared.base_two;
+  profile.fused_shift = declared.fused_shift;
   profile.scale_on_operands = declared.scale_on_operands;
+  profile.exact_products = declared.exact_products;
+  profile.dequantise_roundings = declared.dequantise_roundings;
+  profile.dot_ways = declared.dot_ways;
+  profile.dot_block = declared.dot_block;
+  profile.value_block = declared.value_block;
   profile.max_rescales = declared.max_rescales;
+  profile.rescale_block = declared.rescale_block;
   profile.splits = declared.splits;
+  profile.merges_by_lse = declared.merges_by_lse;
   profile.output_type = scenario.element_type;
   return profile;
 }

@@ -73,7 +73,8 @@ ElementEvidence element_evidence(Case& c, std::size_t step, std::int64_t entry, 
           bound.weights,
           bound.sums,
           bound.underflow,
-          bound.store};
+          bound.store,
+          bound.operands};
 }
 
 void add_elements(Case& c, std::size_t step, const kernels::Tensor& output, StepEvidence& out) {

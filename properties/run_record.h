@@ -78,6 +78,7 @@ struct ElementEvidence {
   std::int64_t entry = 0, head = 0, query = 0, query_position = 0, lane = 0;
   double observed = 0, expected = 0, bound = 0, ratio = 0;
   double term_weights = 0, term_sums = 0, term_underflow = 0, term_store = 0;
+  double term_operands = 0;  ///< Operands that the target may hold otherwise.
 };
 
 /// One entry of the batch after one step.

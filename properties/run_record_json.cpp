@@ -62,6 +62,7 @@ void fields(auto& f, Of<ElementEvidence> auto& r) {
   f("observed", r.observed), f("expected", r.expected), f("bound", r.bound), f("ratio", r.ratio);
   f("term_weights", r.term_weights), f("term_sums", r.term_sums);
   f("term_underflow", r.term_underflow), f("term_store", r.term_store);
+  f("term_operands", r.term_operands);
 }
 
 void fields(auto& f, Of<EntryEvidence> auto& r) {

@@ -23,11 +23,12 @@ struct Term {
   double opacity;  // Shades of one colour; the words beside them carry the numbers.
 };
 
-std::array<Term, 4> terms_of(const ElementEvidence& e) {
+std::array<Term, 5> terms_of(const ElementEvidence& e) {
   return {{{"weights", e.term_weights, 1},
            {"sums", e.term_sums, .7},
            {"underflow", e.term_underflow, .45},
-           {"store", e.term_store, .25}}};
+           {"store", e.term_store, .25},
+           {"operands", e.term_operands, .12}}};
 }
 
 double total_of(const ElementEvidence& e) {

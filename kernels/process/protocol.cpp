@@ -77,6 +77,8 @@ class Fields {
     if (!object.is_object()) throw ProtocolError(fmt::format("{} must be an object", name_));
   }
 
+  const std::string& name() const { return name_; }
+
   const json& at(const char* field) const {
     const auto found = object_.find(field);
     if (found == object_.end()) {
@@ -140,15 +142,38 @@ class Fields {
 Arithmetic decode_arithmetic(const json& object, std::string name) {
   const Fields fields(object, std::move(name));
   Arithmetic result;
-  result.accumulator_roundoff = fields.get_or("accumulator_roundoff", result.accumulator_roundoff);
-  result.logit_roundoff = fields.get_or("logit_roundoff", result.logit_roundoff);
-  result.probability_roundoff = fields.get_or("probability_roundoff", result.probability_roundoff);
-  result.exp_error = fields.get_or("exp_error", result.exp_error);
-  result.exp_flushes = fields.get_or("exp_flushes", result.exp_flushes);
-  result.base_two = fields.get_or("base_two", result.base_two);
-  result.scale_on_operands = fields.get_or("scale_on_operands", result.scale_on_operands);
-  result.max_rescales = fields.get_or("max_rescales", result.max_rescales);
-  result.splits = fields.get_or("splits", result.splits);
+  const auto read = [&](const char* field, auto& value) {
+    value = fields.get_or(field, value);
+    using Value = std::remove_reference_t<decltype(value)>;
+    if constexpr (!std::is_same_v<Value, bool>) {
+      if (!(value >= 0)) {
+        throw ProtocolError(
+            fmt::format("{}.{} = {}: must be at least 0", fields.name(), field, value));
+      }
+    }
+  };
+  read("accumulator_roundoff", result.accumulator_roundoff);
+  read("truncates", result.truncates);
+  read("operand_roundoff", result.operand_roundoff);
+  read("product_roundoff", result.product_roundoff);
+  read("logit_roundoff", result.logit_roundoff);
+  read("probability_roundoff", result.probability_roundoff);
+  read("sums_stored_weights", result.sums_stored_weights);
+  read("exp_error", result.exp_error);
+  read("tanh_error", result.tanh_error);
+  read("exp_flushes", result.exp_flushes);
+  read("base_two", result.base_two);
+  read("fused_shift", result.fused_shift);
+  read("scale_on_operands", result.scale_on_operands);
+  read("exact_products", result.exact_products);
+  read("dequantise_roundings", result.dequantise_roundings);
+  read("dot_ways", result.dot_ways);
+  read("dot_block", result.dot_block);
+  read("value_block", result.value_block);
+  read("max_rescales", result.max_rescales);
+  read("rescale_block", result.rescale_block);
+  read("splits", result.splits);
+  read("merges_by_lse", result.merges_by_lse);
   return result;
 }
 

@@ -70,11 +70,7 @@ Json ExpectAnswer::step(std::size_t step, bool inputs) {
   json["T"] = list(s_.batch, [&](std::int64_t b) { return entry(b).length; });
   for (const char* name : {"resident", "visible", "outputs", "bound"}) json[name] = Json::array();
   if (!state.defined) return json;
-  json["resident"] = list(s_.batch, [&](std::int64_t b) {
-    return Json{{"batch", b},
-                {"first_position", entry(b).first_position.value},
-                {"rows", entry(b).resident}};
-  });
+  json["resident"] = list(s_.batch, [&](std::int64_t b) { return resident(b); });
   const auto* append = std::get_if<Append>(&s_.steps[step]);
   if (append && *std::max_element(append->queries.begin(), append->queries.end()) > 0) {
     add_visible(json["visible"]);
@@ -82,6 +78,20 @@ Json ExpectAnswer::step(std::size_t step, bool inputs) {
     if (s_.qk_output != model::QkOutput::none) add_qk(json);
   }
   if (inputs) add_inputs(json);
+  return json;
+}
+
+Json ExpectAnswer::resident(std::int64_t b) const {
+  Json json{{"batch", b},
+            {"first_position", entry(b).first_position.value},
+            {"rows", entry(b).resident}};
+  using enum model::LayoutKind;
+  const auto layout = s_.cache.layout;
+  if (layout != ring && layout != sinks && layout != paged) return json;
+  json["positions"] = list(oracle_.timeline().buffer_rows(), [&](std::int64_t row) {
+    const auto position = oracle_.timeline().position_in_row(step_, b, {row});
+    return position ? Json(position->value) : Json();
+  });
   return json;
 }
 

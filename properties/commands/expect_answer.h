@@ -22,6 +22,7 @@ class ExpectAnswer {
   using Json = nlohmann::ordered_json;
 
   const model::EntryStep& entry(std::int64_t b) const;
+  Json resident(std::int64_t b) const;
   void add_visible(Json& visible) const;
   void add_outputs(Json& json);
   void add_qk(Json& json);

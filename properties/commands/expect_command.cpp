@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "model/rotary.h"
 #include "model/scenario_json.h"
 #include "model/timeline.h"
 #include "properties/commands/expect_answer.h"
@@ -60,6 +61,10 @@ double numbers_of(const Scenario& s, const model::Timeline& timeline, std::size_
     count += 2 * queries * heads * static_cast<double>(s.value_head_size);
     if (s.qk_output != model::QkOutput::none)
       count += 2 * queries * heads * static_cast<double>(timeline.buffer_rows());
+    using enum model::LayoutKind;
+    const auto layout = s.cache.layout;
+    if (layout == ring || layout == sinks || layout == paged)
+      count += static_cast<double>(timeline.buffer_rows());
     if (!inputs) continue;
     const bool past = std::holds_alternative<model::Past>(s.steps[step]);
     const auto tokens = static_cast<double>(
@@ -67,7 +72,9 @@ double numbers_of(const Scenario& s, const model::Timeline& timeline, std::size_
     count += queries * heads * static_cast<double>(s.head_size);
     count += tokens * static_cast<double>(s.kv_heads * (s.head_size + s.value_head_size));
     if (masked) count += queries * heads * static_cast<double>(timeline.buffer_rows());
-    if (s.rotary) count += static_cast<double>(entry.length * s.head_size);
+  }
+  if (inputs && s.rotary) {
+    count += static_cast<double>(model::rotary_rows(s, timeline)) * static_cast<double>(s.head_size);
   }
   return count;
 }
@@ -113,6 +120,15 @@ std::string ranges(const Json& positions) {
   return text.empty() ? "nothing" : text;
 }
 
+/// "4 5 . 3": what each row holds, a dot for nothing.
+std::string rows_text(const Json& positions) {
+  std::string text;
+  for (const Json& position : positions) {
+    text += (text.empty() ? "" : " ") + (position.is_null() ? "." : position.dump());
+  }
+  return text;
+}
+
 void print_outputs(const Json& step, std::ostream& out) {
   const Json& outputs = step["outputs"];
   for (std::size_t b = 0; b < outputs.size(); ++b) {
@@ -151,6 +167,11 @@ void print_step(const Json& step, std::ostream& out) {
   for (const Json& one : step["resident"]) {
     const auto first = one["first_position"].get<std::int64_t>();
     const auto rows = one["rows"].get<std::int64_t>();
+    if (one.contains("positions")) {
+      out << fmt::format("  entry {}: rows hold positions {}\n", one["batch"].get<std::int64_t>(),
+                         rows_text(one["positions"]));
+      continue;
+    }
     out << fmt::format("  entry {}: ", one["batch"].get<std::int64_t>())
         << (rows > 0
                 ? fmt::format("rows 0-{} hold positions {}-{}\n", rows - 1, first, first + rows - 1)

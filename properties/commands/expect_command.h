@@ -18,7 +18,8 @@ struct ExpectOptions {
 ///
 /// JSON: {scenario, hash, steps [{step, does, defined, why (if not),
 ///   T [batch],
-///   resident [{batch, first_position, rows}]: row i holds position first_position + i,
+///   resident [{batch, first_position, rows}]: row i holds position first_position + i; under the
+///          layouts ring, sinks and paged positions [row] says instead what each row holds, or null,
 ///   visible [{batch, head (only under a mask of rank 3 or 4), query_position, keys [positions]}],
 ///   outputs [batch][query][head][lane], decimal strings of up to 30 significant digits,
 ///   bound, the same shape, numbers: the allowed error of plain arithmetic in f32 (f64 for f64)

@@ -158,6 +158,8 @@ TEST(HelloAnswer, NamesTheFieldThatIsWrong) {
   expect_contains(error(R"({"head_size_multiple":0})"), "head_size_multiple = 0");
   expect_contains(error(R"({"arithmetic":{"exp_error":"small"}})"),
                   "capabilities.arithmetic.exp_error");
+  expect_contains(error(R"({"arithmetic":{"splits":-1}})"),
+                  "capabilities.arithmetic.splits = -1: must be at least 0");
   expect_contains(error(R"({"arithmetic_where":{"gqa f16":{"splits":0.5}}})"),
                   "arithmetic_where[\"gqa f16\"].splits = 0.5");
 }

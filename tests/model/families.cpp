@@ -9,6 +9,7 @@ namespace {
 using Counts = std::vector<std::int64_t>;
 
 Append asks(const Counts& tokens) { return {tokens, tokens, 0}; }
+Append fills(const Counts& tokens) { return {tokens, Counts(tokens.size(), 0), 0}; }
 
 Scenario gqa(FillSpec fill, ElementType type) {
   Scenario s;
@@ -63,24 +64,24 @@ void add_gqa(std::vector<Family>& out, std::int64_t n, FillSpec fill, ElementTyp
   Scenario rotary = windowed(n, fill, type);
   rotary.rotary = RotarySpec{};
   // Keys of a past are turned by whoever put them there, so the window is filled by steps.
-  rotary.steps = {asks({n + 2}), asks({n + 1}), asks({1})};
+  rotary.steps = {fills({n + 2}), fills({n + 1}), asks({1})};
   out.push_back({"rotary", rotary});
   Scenario ids = gqa(fill, type);
   ids.batch = 2;
   ids.rotary = RotarySpec{true, 8, PositionIds{1, 2, 1}};
-  ids.steps = {asks({n, n}), asks({1, 1})};
+  ids.steps = {fills({n, n}), asks({1, 1})};
   out.push_back({"position_ids", ids});
   Scenario lengths = ids;
   lengths.rotary->position_ids.reset();
-  lengths.steps = {asks({n, n / 2 + 1}), asks({1, 1})};
+  lengths.steps = {fills({n, n / 2 + 1}), asks({1, 1})};
   out.push_back({"rotary_ragged", lengths});
   Scenario norm = decode;
   norm.qk_norm = QkNormSpec{1e-3};
-  norm.steps = {asks({n})};
+  norm.steps = {fills({n}), asks({1})};
   out.push_back({"norm", norm});
   Scenario quantised = decode;
   quantised.cache.quantisation = {QuantisationKind::int4, true};
-  quantised.steps = {asks({n})};
+  quantised.steps = {fills({n}), asks({1})};
   out.push_back({"int4", quantised});
 }
 
@@ -114,9 +115,9 @@ void add_attention(std::vector<Family>& out, std::int64_t n, FillSpec fill, Elem
   right.causal = false;
   right.cache.window_size = std::max<std::int64_t>(1, n / 2);
   right.right_window_size = n - n / 2;
-  right.steps = {Append{{2 * n + 4}, {n + 3}, 0}};
   right.query_heads = right.kv_heads = 1;
-  if (n <= 512) out.push_back({"right_window", right});
+  right.steps = {Past{{2 * n}}, Append{{n + 4}, {3}, 0}};
+  out.push_back({"right_window", right});
 }
 
 }  // namespace
