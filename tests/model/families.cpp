@@ -63,8 +63,9 @@ void add_gqa(std::vector<Family>& out, std::int64_t n, FillSpec fill, ElementTyp
   out.push_back({"sink", sink});
   Scenario rotary = windowed(n, fill, type);
   rotary.rotary = RotarySpec{};
-  // Keys of a past are turned by whoever put them there, so the window is filled by steps.
-  rotary.steps = {fills({n + 2}), fills({n + 1}), asks({1})};
+  // Keys of a past are turned by whoever put them there, so the window is filled by steps; the
+  // last ones evict, and their queries see keys that were stored before.
+  rotary.steps = {fills({n + 2}), asks({1}), asks({1}), asks({1})};
   out.push_back({"rotary", rotary});
   Scenario ids = gqa(fill, type);
   ids.batch = 2;

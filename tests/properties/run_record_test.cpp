@@ -32,7 +32,7 @@ Evidence evidence_of() {
   step.visibility = {{1, 2, 3, {4, 5}, {4, 6}, {0.25, 0.75}, true}};
   step.rows = {{1, 2, -2, -1, 7}};
   step.elements = {
-      {1, 2, 3, 4, 5, 0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 1e-7, 2e-7, 3e-7, 4e-7}};
+      {1, 2, 3, 4, 5, 0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 1e-7, 2e-7, 3e-7, 4e-7, 5e-7}};
   step.elements_compared = 1234567890123;
   step.max_ratio = std::numeric_limits<double>::infinity();
   return {{step}, 2, {"first", "then"}, {"left out"}};
@@ -141,6 +141,7 @@ TEST(RunRecordJson, KeepsEveryFieldThroughText) {
   EXPECT_EQ(step.visibility[0].weights, (std::vector<double>{0.25, 0.75}));
   EXPECT_EQ(step.rows[0].observed_generation, 7);
   EXPECT_EQ(step.elements[0].term_store, 4e-7);
+  EXPECT_EQ(step.elements[0].term_operands, 5e-7);
   EXPECT_TRUE(step.entries[0].staged);
   EXPECT_EQ(finding.evidence.failing_step, 2);
 }
@@ -162,7 +163,7 @@ TEST(RunRecordJson, WritesEveryFieldOfEveryStruct) {
   EXPECT_EQ(step["entries"][0].size(), 6u);
   EXPECT_EQ(step["visibility"][0].size(), 7u);
   EXPECT_EQ(step["rows"][0].size(), 5u);
-  EXPECT_EQ(step["elements"][0].size(), 13u);
+  EXPECT_EQ(step["elements"][0].size(), 14u);
 }
 
 TEST(RunRecordJson, KeepsDoublesToTheBit) {
