@@ -11,6 +11,7 @@
 #include "model/attention_row.h"
 #include "model/cheap_row.h"
 #include "model/gather.h"
+#include "model/rational_row.h"
 
 namespace kvcheck::model {
 namespace {
@@ -56,12 +57,23 @@ ArithmeticProfile with_softmax_precision(ArithmeticProfile profile,
 
 class Oracle::TruthRow {
  public:
-  Truth lane(Gatherer& gatherer, const RowAddress& address, std::int64_t lane) {
-    if (address_ != address) {
-      input_ = gatherer.row(address.step, address.entry, address.head, address.query);
+  void look(Gatherer& gatherer, const RowAddress& address) {
+    if (address_ == address) return;
+    input_ = gatherer.row(address.step, address.entry, address.head, address.query);
+    address_ = address;
+    weighed_ = false;
+  }
+
+  /// Exact, where all weights are equal.
+  std::optional<Rational> rational(std::int64_t lane) const {
+    return rational_output(input_, static_cast<std::size_t>(lane));
+  }
+
+  Truth lane(std::int64_t lane) {
+    if (!weighed_) {
       multiply(input_, row_);
       weigh(input_, row_);
-      address_ = address;
+      weighed_ = true;
     }
     return attend(input_, row_, static_cast<std::size_t>(lane));
   }
@@ -70,6 +82,7 @@ class Oracle::TruthRow {
   std::optional<RowAddress> address_;
   AttentionRowInput input_;
   AttentionRow<Truth> row_;
+  bool weighed_ = false;
 };
 
 Oracle::Oracle(const Scenario& scenario, const ArithmeticProfile& profile, const Reading& reading)
@@ -153,14 +166,23 @@ double Oracle::bound_ratio(std::size_t step, std::int64_t entry, std::int64_t qu
   const bool clear = distance + doubt <= limit || distance - doubt > limit;
   if (clear && doubt <= kLargestDoubt * limit) return ratio_of(distance, limit);
   ++truths_asked_;
-  const Truth exact = truth_->lane(gatherer_, {step, entry, head, query}, lane);
-  return ratio_of<Truth>(abs(Truth(observed) - exact), Truth(limit));
+  truth_->look(gatherer_, {step, entry, head, query});
+  if (const auto exact = truth_->rational(lane)) {
+    return ratio_of<Rational>(abs(Rational(Rational(observed) - *exact)), Rational(limit));
+  }
+  return ratio_of<Truth>(abs(Truth(observed) - truth_->lane(lane)), Truth(limit));
 }
 
 std::string Oracle::exact_output(std::size_t step, std::int64_t entry, std::int64_t query,
                                  std::int64_t head, std::int64_t lane) {
-  return truth_->lane(gatherer_, {step, entry, head, query}, lane)
-      .str(kExactDigits, std::ios_base::fmtflags(0));
+  truth_->look(gatherer_, {step, entry, head, query});
+  Truth exact;
+  if (const auto mean = truth_->rational(lane)) {
+    exact = Truth(numerator(*mean)) / Truth(denominator(*mean));
+  } else {
+    exact = truth_->lane(lane);
+  }
+  return exact.str(kExactDigits, std::ios_base::fmtflags(0));
 }
 
 }  // namespace kvcheck::model

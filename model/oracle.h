@@ -1,9 +1,9 @@
 // The oracle: exact attention outputs of a scenario, each with its error bound.
 //
-// Two tiers give the same verdict. The cheap tier computes in double and knows its own error
+// Three tiers give the same verdict. The cheap tier computes in double and knows its own error
 // (the same bound with u = 2^-53); it decides where that error is small against the target's bound
-// and the observed value is not within it of the limit. Elsewhere the truth decides, in 113-bit
-// binary floating point.
+// and the observed value is not within it of the limit. Elsewhere the truth decides: in rational
+// arithmetic where all weights of a row are equal, in 113-bit binary floating point otherwise.
 #pragma once
 
 #include <cstdint>
