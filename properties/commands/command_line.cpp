@@ -81,8 +81,12 @@ void add_expect(CLI::App& app, CommandContext& context) {
   command->add_option("--step", options->step, "Only this step, from 0");
   command->add_flag("--inputs", options->inputs,
                     "Also what a target is given: q, k, v as [batch][token][head][lane]");
+  command->add_flag("--readings", options->readings,
+                    "Also which wrong readings of the contract the scenario would see");
   command->add_flag("--json", options->json, "As JSON; outputs as strings of 30 digits");
-  command->footer("Example: kvcheck expect scenario.json --json --inputs");
+  command->footer(
+      "Example: kvcheck expect scenario.json --json --inputs\n"
+      "A FILE that ends in .jsonl holds a scenario by the line; with --json each is answered.");
   command->callback([options, &context] {
     context.exit_code = expect_command(*options, context.out, context.err);
   });

@@ -18,13 +18,6 @@ using Json = nlohmann::ordered_json;
 using model::Append;
 using model::number_json;
 
-model::ArithmeticProfile plain_arithmetic(model::ElementType type) {
-  if (type == model::ElementType::f64) return model::double_profile();
-  model::ArithmeticProfile profile;
-  profile.output_type = type;
-  return profile;
-}
-
 /// A list of `count` items made by `item(i)`.
 template <class Item>
 Json list(std::int64_t count, Item item) {
@@ -48,6 +41,13 @@ Json nested(const std::vector<std::int64_t>& shape, std::vector<std::int64_t>& a
 }
 
 }  // namespace
+
+model::ArithmeticProfile plain_arithmetic(model::ElementType type) {
+  if (type == model::ElementType::f64) return model::double_profile();
+  model::ArithmeticProfile profile;
+  profile.output_type = type;
+  return profile;
+}
 
 ExpectAnswer::ExpectAnswer(const model::Scenario& scenario)
     : oracle_(scenario, plain_arithmetic(scenario.element_type)),

@@ -10,6 +10,9 @@
 
 namespace kvcheck::properties {
 
+/// The arithmetic by which bounds are given: f32 (f64 for f64), stored in the element type.
+model::ArithmeticProfile plain_arithmetic(model::ElementType type);
+
 class ExpectAnswer {
  public:
   /// \pre the scenario is valid

@@ -2,6 +2,7 @@
 #include "properties/commands/expect_command.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <ostream>
 #include <stdexcept>
@@ -11,8 +12,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "model/blindness.h"
 #include "model/rotary.h"
 #include "model/scenario_json.h"
+#include "model/tensor_json.h"
 #include "model/timeline.h"
 #include "properties/commands/expect_answer.h"
 
@@ -190,6 +193,39 @@ void print_step(const Json& step, std::ostream& out) {
   }
 }
 
+/// What the scenario can tell apart, the least visible first.
+Json readings(const Scenario& scenario) {
+  auto found = model::separations(scenario, plain_arithmetic(scenario.element_type));
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.ratio < b.ratio; });
+  Json list = Json::array();
+  for (const model::Separation& one : found) {
+    Json entry{{"name", one.model->name},
+               {"statement", one.model->statement},
+               {"separation", model::number_json(one.ratio)}};
+    if (one.ratio > 0) {
+      entry["at"] = {{"step", one.where.step},
+                     {"batch", one.where.entry},
+                     {"query", one.where.query},
+                     {"head", one.where.head},
+                     {"lane", one.where.lane}};
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+void print_readings(const Json& readings, std::ostream& out) {
+  out << "\nwrong readings, and how far their outputs are from the right ones, in bounds\n";
+  for (const Json& one : readings) {
+    const Json& separation = one["separation"];
+    const double ratio = separation.is_number() ? separation.get<double>() : HUGE_VAL;
+    out << fmt::format("  {:<10} {:<28} {}\n", ratio <= 1 ? "blind" : fmt::format("{:.3g}", ratio),
+                       one["name"].get_ref<const std::string&>(),
+                       one["statement"].get_ref<const std::string&>());
+  }
+}
+
 /// The answer to one scenario.
 Json answer(const ExpectOptions& options, const std::string& text) {
   const Scenario scenario = model::parse_scenario(text);
@@ -200,6 +236,7 @@ Json answer(const ExpectOptions& options, const std::string& text) {
   json["hash"] = model::content_hash(scenario);
   json["steps"] = Json::array();
   for (const std::size_t step : steps) json["steps"].push_back(expected.step(step, options.inputs));
+  if (options.readings) json["readings"] = readings(scenario);
   return json;
 }
 
@@ -236,6 +273,7 @@ int expect_command(const ExpectOptions& options, std::ostream& out, std::ostream
     } else {
       out << json["scenario"].dump() << '\n';
       for (const Json& step : json["steps"]) print_step(step, out);
+      if (options.readings) print_readings(json["readings"], out);
     }
     return 0;
   } catch (const BadInput& error) {

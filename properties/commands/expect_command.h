@@ -11,6 +11,7 @@ struct ExpectOptions {
   std::filesystem::path file;  ///< A scenario as JSON.
   std::int64_t step = -1;      ///< Only this step, from 0; -1 = all.
   bool inputs = false;         ///< Also what a target is given.
+  bool readings = false;       ///< Also what the scenario can tell apart.
   bool json = false;
 };
 
@@ -47,6 +48,11 @@ struct ExpectOptions {
 /// q, k and v are what the operator is given: before norm and rotary embedding, and before the
 /// cache quantises; rows of a past are what the cache holds (dequantised).
 /// Numbers are those that the element type stores, written so that they read back bit-exactly.
+///
+/// With `readings` the document also has readings [{name, statement, separation, at}], the least
+/// visible first: for every wrong reading of the contract that concerns the scenario (wrong_models.h)
+/// the largest distance of its outputs from the right ones, in bounds. Up to 1 the scenario is
+/// blind to it.
 ///
 /// Returns 0, or 254 with one message on `err`.
 int expect_command(const ExpectOptions& options, std::ostream& out, std::ostream& err);
