@@ -73,7 +73,7 @@ void add_features(Rank& rank, const Scenario& s) {
 }
 
 void add_values(Rank& rank, const Scenario& s) {
-  add(rank, {fill_rank(s.fill.kind), s.fill.index});
+  add(rank, {fill_rank(s.fill.kind), s.fill.index, s.fill.first_entry});
   rank.push_back(s.fill.seed);
   add(rank, {static_cast<std::int64_t>(s.poison), static_cast<std::int64_t>(s.element_type),
              s.opset, other_generations(s)});

@@ -66,7 +66,7 @@ Result shrink(const model::Scenario& scenario, const StillFails& still_fails, co
 /// are no `Past`, tokens rolled back; layout (full, block), window (off, on), capacity, window
 /// other than capacity, window size; mask (kind, rank, share, empty rows, seed), nonpad lengths,
 /// causal (attention), scale, separate buffers; fill (position_code, position_block, needles,
-/// random), its index and seed, poison, element type (f32 f16 bf16 f64), opset, generations other
+/// random), its index, first entry and seed, poison, element type (f32 f16 bf16 f64), opset, generations other
 /// than the default; then the steps themselves.
 bool smaller(const model::Scenario& a, const model::Scenario& b);
 

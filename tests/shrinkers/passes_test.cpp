@@ -365,6 +365,15 @@ TEST(ValuePass, ReachesPlainValuesInOneRun) {
   EXPECT_EQ(evaluations, 1);
 }
 
+TEST(ValuePass, DropsTheFirstEntryOfTheData) {
+  Scenario s = plain_scenario({Append{{4}, {4}, 0}});
+  s.fill = {FillKind::random, 77, 0, 3};
+  const auto random = [](const Scenario& t) { return t.fill.kind == FillKind::random; };
+  EXPECT_EQ(after(shrink_values, s, random).fill, (model::FillSpec{FillKind::random, 0, 0, 0}));
+  const auto needed = [](const Scenario& t) { return t.fill.first_entry == 3; };
+  EXPECT_EQ(after(shrink_values, s, needed).fill.first_entry, 3);
+}
+
 TEST(ValuePass, KeepsTheOneValueThatMatters) {
   Scenario s = plain_scenario({Append{{4}, {4}, 0}});
   s.fill = {FillKind::random, 77, 0};
