@@ -101,7 +101,7 @@ void shrink_mask(Attempt& attempt) {
 
 void shrink_flags(Attempt& attempt) {
   propose_edit(attempt, [](Scenario& s) { s.nonpad_kv_seqlen = false; });
-  propose_edit(attempt, [](Scenario& s) { s.causal = false; });
+  propose_edit(attempt, [](Scenario& s) { s.causal = s.op == model::Operator::gqa; });
   propose_edit(attempt, [](Scenario& s) { s.scale.reset(); });
   propose_edit(attempt, [](Scenario& s) { s.share_buffers = true; });
 }

@@ -14,6 +14,7 @@
 #include "shrinkers/fields.h"
 #include "shrinkers/passes.h"
 #include "tests/shrinkers/random_scenario.h"
+#include "tests/shrinkers/run_pass.h"
 
 namespace kvcheck::shrinkers {
 namespace {
@@ -26,16 +27,9 @@ using model::QkOutput;
 using model::QuantisationKind;
 using model::RotarySpec;
 using model::Scenario;
+using testing::after;
+using testing::always;
 using testing::plain_scenario;
-
-bool always(const Scenario&) { return true; }
-
-Scenario after(const Scenario& start, const StillFails& fails) {
-  EXPECT_TRUE(model::validate(start).empty());
-  Attempt attempt(start, fails, {});
-  shrink_features(attempt);
-  return attempt.current();
-}
 
 Scenario plain() {
   Scenario s = plain_scenario({Append{{4}, {4}, 0}});
@@ -184,8 +178,8 @@ TEST_P(FeaturePass, KeepsTheOneFeatureThatTheFailureNeeds) {
   Scenario wanted = masked(feature.all.op == Operator::gqa ? plain() : plain_attention());
   EXPECT_FALSE(feature.needed(wanted));
   feature.kept(wanted);
-  EXPECT_EQ(difference(after(feature.all, feature.needed), wanted), "");
-  EXPECT_TRUE(after(feature.all, feature.needed) == wanted);
+  EXPECT_EQ(difference(after(shrink_features, feature.all, feature.needed), wanted), "");
+  EXPECT_TRUE(after(shrink_features, feature.all, feature.needed) == wanted);
 }
 
 TEST_P(FeaturePass, DropsItWhereTheFailureDoesNot) {
@@ -193,7 +187,7 @@ TEST_P(FeaturePass, DropsItWhereTheFailureDoesNot) {
   const Scenario bare = masked(feature.all.op == Operator::gqa ? plain() : plain_attention());
   Scenario alone = bare;
   feature.kept(alone);
-  EXPECT_TRUE(after(alone, always) == bare);
+  EXPECT_TRUE(after(shrink_features, alone, always) == bare);
 }
 
 TEST_P(FeaturePass, AndTheFieldsNameIt) {
@@ -214,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(Attention, FeaturePass, ::testing::ValuesIn(attention_f
 /// What the pass tries when everything it tries passes, in order.
 std::vector<std::string> tried(const Scenario& start) {
   std::vector<std::string> names;
-  after(start, [&](const Scenario& candidate) {
+  after(shrink_features, start, [&](const Scenario& candidate) {
     names.push_back(changed_fields(start, candidate).front());
     return false;
   });
