@@ -23,7 +23,7 @@ double norm_weight(const Scenario& scenario, NormSide side, std::int64_t lane);
 
 /// k_scale or v_scale of a KV head and lane, in f32; the same everywhere per tensor. A power of two
 /// under the fills of exact codes, which then are stored exactly; otherwise such that the largest
-/// values clamp.
+/// values clamp under most seeds (fp8: under few).
 /// \pre the cache is quantised
 float cache_scale(const Scenario& scenario, CacheSide side, std::int64_t kv_head,
                   std::int64_t lane);

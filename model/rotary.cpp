@@ -27,10 +27,13 @@ std::int64_t first_token(const EntryStep& entry) { return entry.origin.value; }
 bool is_first_prompt(const Scenario& scenario, const Timeline& timeline, std::size_t step) {
   const auto& entries = timeline.steps()[step].entries;
   const bool evicts = scenario.cache.layout != LayoutKind::full;
+  const bool shared = std::all_of(entries.begin(), entries.end(), [](const EntryStep& entry) {
+    return entry.length == entry.past;
+  });
   std::int64_t longest = 0;
   for (const EntryStep& entry : entries) {
-    // An entry without tokens is expressed by query lengths alone.
-    if (entry.length == 0 || (entry.past != 0 && entry.length != entry.past)) return false;
+    // An entry that idles while others bring tokens is expressed by query lengths alone.
+    if (entry.length == 0 || (!shared && entry.past != 0)) return false;
     if (evicts && entry.length != entries.front().length) return false;
     longest = std::max(longest, entry.length);
   }

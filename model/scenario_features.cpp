@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kMostShift = 1LL << 20;
 constexpr std::int64_t kMostStride = 64;
 constexpr std::int64_t kMostExtra = 4096;
+constexpr std::int64_t kMostFirstEntry = 4096;
 
 bool is_gqa(const Scenario& s) { return s.op == Operator::gqa; }
 
@@ -45,7 +46,8 @@ class FeatureChecker {
   }
 
   void require_between(std::string_view field, std::int64_t value, std::int64_t most) {
-    require(value >= 0 && value <= most, field, value, fmt::format("must be between 0 and {}", most));
+    require(value >= 0 && value <= most, field, value,
+            fmt::format("must be between 0 and {}", most));
   }
 
   void check_logits() {
@@ -73,13 +75,13 @@ class FeatureChecker {
             "qk_output", to_string(s_.qk_output), "must be none, biased or probabilities for gqa");
     require(s_.qk_output == QkOutput::none || s_.cache.layout == LayoutKind::full, "qk_output",
             to_string(s_.qk_output), "must be none unless cache.layout is full");
-    require(s_.cache.quantisation.kind == QuantisationKind::none ||
-                s_.element_type != ElementType::f64,
-            "cache.quantisation.kind", to_string(s_.cache.quantisation.kind),
-            "must be none for element_type f64");
-    require(s_.cache.quantisation.kind != QuantisationKind::none ||
-                !s_.cache.quantisation.per_channel,
-            "cache.quantisation.per_channel", true, "must be false where kind is none");
+    require(
+        s_.cache.quantisation.kind == QuantisationKind::none || s_.element_type != ElementType::f64,
+        "cache.quantisation.kind", to_string(s_.cache.quantisation.kind),
+        "must be none for element_type f64");
+    require(
+        s_.cache.quantisation.kind != QuantisationKind::none || !s_.cache.quantisation.per_channel,
+        "cache.quantisation.per_channel", true, "must be false where kind is none");
     if (s_.qk_norm) {
       require(std::isfinite(s_.qk_norm->epsilon) && s_.qk_norm->epsilon > 0, "qk_norm.epsilon",
               s_.qk_norm->epsilon, "must be finite and above 0");
@@ -159,8 +161,7 @@ class FeatureChecker {
     require(fill.index == 0 || (indexed && fill.index > 0 && fill.index <= kMaxLength),
             "fill.index", fill.index,
             "must be 0, or for the position fills the digit or block, at least 0");
-    require(fill.first_entry >= 0 && fill.first_entry <= 4096, "fill.first_entry", fill.first_entry,
-            "must be between 0 and 4096");
+    require_between("fill.first_entry", fill.first_entry, kMostFirstEntry);
     require(fill.first_entry == 0 || fill.kind != FillKind::literal, "fill.first_entry",
             fill.first_entry, "must be 0 for a literal fill");
   }
@@ -256,7 +257,9 @@ void repair_features(Scenario& s) {
   const bool indexed =
       s.fill.kind == FillKind::position_code || s.fill.kind == FillKind::position_block;
   s.fill.index = indexed ? std::clamp<std::int64_t>(s.fill.index, 0, kMaxLength) : 0;
-  if (s.fill.kind == FillKind::literal) s.fill.first_entry = 0;
+  s.fill.first_entry = s.fill.kind == FillKind::literal
+                           ? 0
+                           : std::clamp<std::int64_t>(s.fill.first_entry, 0, kMostFirstEntry);
 }
 
 std::vector<Refusal> literal_refusals(const Scenario& s) {
@@ -283,9 +286,10 @@ std::vector<Refusal> literal_refusals(const Scenario& s) {
       if (tensor.shape == shape) return;
       refusals.push_back({fmt::format("steps[{}].{}", i, name),
                           tensor.shape.empty() ? "absent" : "shape " + shape_text(tensor.shape),
-                          shape.empty() ? (literal ? "must be left out: the step takes none"
-                                                   : "must be left out unless fill.kind is literal")
-                                        : fmt::format("must have the shape {}", shape_text(shape))});
+                          shape.empty()
+                              ? (literal ? "must be left out: the step takes none"
+                                         : "must be left out unless fill.kind is literal")
+                              : fmt::format("must have the shape {}", shape_text(shape))});
     };
     check("q", given.q, wanted.q);
     check("k", given.k, wanted.k);

@@ -53,9 +53,9 @@ void add_flags(Rank& rank, const Scenario& s) {
   add(rank, {static_cast<std::int64_t>(s.mask.kind), s.mask.rank, s.mask.hidden_percent,
              s.mask.empty_rows});
   rank.push_back(s.mask.seed);
-  // For attention a case without the causal rule is the simpler one, for gqa one with it.
-  add(rank, {s.nonpad_kv_seqlen, s.causal == (s.op == model::Operator::attention),
-             s.scale.has_value(), !s.share_buffers});
+  // For attention a case without the causal rule is the simpler one, for gqa the one with it.
+  const bool plain = s.causal == (s.op == model::Operator::gqa);
+  add(rank, {s.nonpad_kv_seqlen, !plain, s.scale.has_value(), !s.share_buffers});
 }
 
 /// Optional features, each off before on.
@@ -73,7 +73,7 @@ void add_features(Rank& rank, const Scenario& s) {
 }
 
 void add_values(Rank& rank, const Scenario& s) {
-  add(rank, {fill_rank(s.fill.kind), s.fill.index});
+  add(rank, {fill_rank(s.fill.kind), s.fill.index, s.fill.first_entry});
   rank.push_back(s.fill.seed);
   add(rank, {static_cast<std::int64_t>(s.poison), static_cast<std::int64_t>(s.element_type),
              s.opset, other_generations(s)});

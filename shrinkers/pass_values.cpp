@@ -50,6 +50,7 @@ void shrink_fill(Attempt& attempt) {
         {[](const Scenario& s) { return s.fill.index; },
          [](Scenario& s, std::int64_t index) { s.fill.index = index; }},
         0);
+  propose_edit(attempt, [](Scenario& s) { s.fill.first_entry = 0; });
   propose_edit(attempt, [](Scenario& s) { s.fill.seed = 0; });
 }
 

@@ -5,9 +5,12 @@ CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
 GQA_RULES = "tests/model/gqa_rules_test.cpp"
+LAYOUT_POLICIES = "tests/model/layout_policies_test.cpp"
 ONNXRUNTIME = "tests/tool/onnxruntime_test.py"
 PAGE = "tests/reports/html_page_test.cpp"
 PASSES = "tests/shrinkers/passes_test.cpp"
+TIMELINE = "tests/properties/commands/timeline_command_test.cpp"
+WRONG_MODELS = "tests/model/wrong_models_test.cpp"
 
 TESTED_ELSEWHERE = {
     "kernels/adapters/kvcheck_adapter.py": "tests/kernels/process_target_test.cpp",
@@ -24,7 +27,9 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/request_check.cpp": "tests/kernels/cpu_requests_test.cpp",
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
     "kernels/process/child_process.cpp": "tests/kernels/process_target_test.cpp",
+    "model/arithmetic_profile.cpp": "tests/model/error_bound_test.cpp",
     "model/attention_row.h": "tests/model/oracle_test.cpp",
+    "model/bound_reports.cpp": "tests/model/error_bound_reports_test.cpp",
     "model/calls/attention_call.h": ATTENTION_RULES,
     "model/calls/attention_rule_table.cpp": "tests/tool/call_rules_test.py",
     "model/calls/gqa_call.h": GQA_RULES,
@@ -35,9 +40,21 @@ TESTED_ELSEWHERE = {
     "model/cheap_row.cpp": "tests/model/oracle_test.cpp",
     "model/counter_hash.h": "tests/model/fill_test.cpp",
     "model/json_reader.h": "tests/model/scenario_json_test.cpp",
+    "model/layouts/block.cpp": "tests/model/layout_test.cpp",
+    "model/layouts/full.h": "tests/model/layout_test.cpp",
+    "model/layouts/min_overflow.cpp": LAYOUT_POLICIES,
+    "model/layouts/paged.cpp": LAYOUT_POLICIES,
+    "model/layouts/ring.cpp": LAYOUT_POLICIES,
+    "model/layouts/sinks.cpp": LAYOUT_POLICIES,
     "model/needles.cpp": "tests/model/fill_test.cpp",
     "model/position.h": "two index types without behaviour of their own",
-    "model/token_store.cpp": "tests/model/oracle_test.cpp",
+    "model/reading.h": WRONG_MODELS,
+    "model/readings/causality.cpp": WRONG_MODELS,
+    "model/readings/logits.cpp": WRONG_MODELS,
+    "model/readings/masks.cpp": WRONG_MODELS,
+    "model/readings/rows.cpp": WRONG_MODELS,
+    "model/readings/seen.h": WRONG_MODELS,
+    "model/readings/windows.cpp": WRONG_MODELS,
     "properties/case.cpp": CATALOG,
     "properties/catalog/batch_company.cpp": CATALOG,
     "properties/catalog/resident_range.cpp": CATALOG,
@@ -48,10 +65,14 @@ TESTED_ELSEWHERE = {
     "properties/catalog/visible_set.cpp": CATALOG,
     "properties/commands/command.h": "declares what each command defines and tests",
     "properties/commands/command_line.cpp": COMMAND_LINE,
+    "properties/commands/expect_answer.cpp": "tests/tool/expect_test.py",
     "properties/commands/list_command.cpp": COMMAND_LINE,
     "properties/commands/replay_command.cpp": COMMAND_LINE,
     "properties/commands/report_command.cpp": COMMAND_LINE,
     "properties/commands/run_command.cpp": COMMAND_LINE,
+    "properties/commands/timeline_answers.cpp": TIMELINE,
+    "properties/commands/timeline_picture.cpp": "tests/properties/commands/timeline_layouts_test.cpp",
+    "properties/commands/timeline_scenario.cpp": TIMELINE,
     "properties/coverage.cpp": "tests/properties/generator_test.cpp",
     "properties/draw.h": "tests/properties/generator_test.cpp",
     "properties/evidence_words.cpp": "tests/properties/evidence_test.cpp",
@@ -78,5 +99,4 @@ TESTED_ELSEWHERE = {
     "shrinkers/pass_sizes.cpp": PASSES,
     "shrinkers/pass_steps.cpp": PASSES,
     "shrinkers/pass_tokens.cpp": PASSES,
-    "shrinkers/pass_values.cpp": PASSES,
 }
