@@ -252,6 +252,43 @@ TEST(Oracle, TheCheapTierIsWithinItsUncertaintyOfTheTruth) {
   EXPECT_GT(largest, 1e-3);  // The uncertainty is a bound, not a guess far off.
 }
 
+/// What healthy targets answer is decided in double: the truth is for what lies at the limit.
+TEST(Oracle, TheCheapTierAnswersHealthyScenariosAlone) {
+  ScenarioSource source(78, true);
+  int scenarios = 0, handed_over = 0;
+  for (int i = 0; i < 400; ++i) {
+    Scenario s = source.valid();
+    if (s.element_type == ElementType::f64) continue;  // No tier is cheaper than what is judged.
+    ArithmeticProfile profile;
+    profile.output_type = s.element_type;
+    Oracle oracle(s, profile);
+    for (std::size_t step = 0; step < s.steps.size(); ++step) {
+      const TimelineStep& state = oracle.timeline().steps()[step];
+      if (!state.defined || !std::holds_alternative<Append>(s.steps[step])) continue;
+      const Expected& expected = oracle.expected(step);
+      for (std::int64_t entry = 0; entry < s.batch; ++entry) {
+        const std::int64_t queries = state.entries[static_cast<std::size_t>(entry)].queries;
+        for (std::int64_t query = 0; query < queries; ++query) {
+          for (std::int64_t head = 0; head < s.query_heads; ++head) {
+            for (std::int64_t lane = 0; lane < s.value_head_size; ++lane) {
+              const std::size_t j = at(s, expected, entry, query, head, lane);
+              // An error of up to half the bound, then the store.
+              const double error =
+                  expected.bound[j].total() * static_cast<double>(source.between(-50, 50)) / 100;
+              const double observed = round_to(s.element_type, expected.output[j] + error);
+              oracle.bound_ratio(step, entry, query, head, lane, observed);
+            }
+          }
+        }
+      }
+    }
+    ++scenarios;
+    handed_over += oracle.truths_asked() > 0 ? 1 : 0;
+  }
+  EXPECT_GT(scenarios, 250);
+  EXPECT_LT(handed_over * 100, scenarios) << handed_over << " of " << scenarios;
+}
+
 TEST(Oracle, BothTiersGiveTheSameVerdict) {
   int above = 0;
   int below = 0;

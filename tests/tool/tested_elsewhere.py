@@ -65,7 +65,6 @@ TESTED_ELSEWHERE = {
     "properties/catalog/visible_set.cpp": CATALOG,
     "properties/commands/command.h": "declares what each command defines and tests",
     "properties/commands/command_line.cpp": COMMAND_LINE,
-    "properties/commands/expect_answer.cpp": "tests/tool/expect_test.py",
     "properties/commands/list_command.cpp": COMMAND_LINE,
     "properties/commands/replay_command.cpp": COMMAND_LINE,
     "properties/commands/report_command.cpp": COMMAND_LINE,
