@@ -17,7 +17,7 @@ class QkRows {
  public:
   QkRows(const Scenario& scenario, const Timeline& timeline, const ArithmeticProfile& profile,
          Gatherer& gatherer)
-      : s_(scenario), timeline_(timeline), profile_(profile), gatherer_(gatherer), row_(profile) {}
+      : s_(scenario), timeline_(timeline), profile_(profile), gatherer_(gatherer), row_(profile), own_(double_profile()) {}
 
   /// Writes one row of `out` that starts at `first`.
   void write(const QueryPlace& place, QkExpected& out, std::size_t first) {
@@ -52,29 +52,44 @@ class QkRows {
     if (input.keys.empty()) return;
     row_.evaluate(input, 0);
     const auto& row = row_.row();
+    bound_own_error(input);
     for (std::size_t j = 0; j < row.weights.size(); ++j) {
       const std::size_t at = first + static_cast<std::size_t>(gatherer_.positions()[j].value);
       const KeyTerm& term = row_.terms()[j];
       switch (s_.qk_output) {
         case QkOutput::raw:
-          set(out, at, term.product, row_.bound().logit_error(term, LogitStage::product));
+          set(out, at, term.product, logit_error(j, LogitStage::product));
           break;
         case QkOutput::softcapped:
-          set(out, at, term.score, row_.bound().logit_error(term, LogitStage::score));
+          set(out, at, term.score, logit_error(j, LogitStage::score));
           break;
         case QkOutput::biased:
-          set(out, at, row.logits[j], row_.bound().logit_error(term, LogitStage::logit));
+          set(out, at, row.logits[j], logit_error(j, LogitStage::logit));
           break;
         default:
-          set(out, at, row.weights[j], row_.bound().weight_error(j, row.weights[j]));
+          set(out, at, row.weights[j],
+              row_.bound().weight_error(j, row.weights[j]) +
+                  own_.weight_error(j, row.weights[j]));
       }
     }
+  }
+
+  /// The expected values are computed in double, from the query rounded to it.
+  void bound_own_error(const AttentionRowInput& input) {
+    own_terms_ = row_.terms();
+    for (KeyTerm& term : own_terms_) term.operand_error = 0;
+    own_.set_row(static_cast<std::int64_t>(input.query.size()) + 1, own_terms_,
+                 row_.row().exp_sum, input.softcap);
+  }
+
+  double logit_error(std::size_t j, LogitStage stage) const {
+    return row_.bound().logit_error(row_.terms()[j], stage) +
+           own_.logit_error(own_terms_[j], stage);
   }
 
   void set(QkExpected& out, std::size_t at, double value, double error) const {
     const ElementType type = profile_.output_type;
     out.values[at] = value;
-    // That of the double tier is covered by the bound's own allowance.
     out.bound[at] = error + unit_roundoff(type) * (std::abs(value) + error) +
                     subnormal_half_spacing(type);
   }
@@ -84,6 +99,8 @@ class QkRows {
   const ArithmeticProfile& profile_;
   Gatherer& gatherer_;
   CheapRow row_;
+  RowBound own_;
+  std::vector<KeyTerm> own_terms_;
 };
 
 }  // namespace
