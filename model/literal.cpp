@@ -93,25 +93,23 @@ LiteralFill::LiteralFill(const Scenario& scenario, const Timeline& timeline)
   }
 }
 
-const LiteralFill::Place* LiteralFill::place_of(std::int64_t entry, Token token) const {
+double LiteralFill::stored(LiteralTensor StepTensors::*tensor, std::int64_t entry,
+                           std::int64_t kv_head, Token token, std::int64_t lane) const {
   const auto found = places_.find({entry, token.position.value, token.generation});
-  return found == places_.end() ? nullptr : &found->second;
+  if (found == places_.end()) return 0;
+  const Place& place = found->second;
+  return round_to(scenario_->element_type,
+                  element(place.tensors->*tensor, {entry, place.token, kv_head, lane}));
 }
 
 double LiteralFill::key(std::int64_t entry, std::int64_t kv_head, Token token,
                         std::int64_t lane) const {
-  const Place* place = place_of(entry, token);
-  if (place == nullptr) return 0;
-  return round_to(scenario_->element_type,
-                  element(place->tensors->k, {entry, place->token, kv_head, lane}));
+  return stored(&StepTensors::k, entry, kv_head, token, lane);
 }
 
 double LiteralFill::value(std::int64_t entry, std::int64_t kv_head, Token token,
                           std::int64_t lane) const {
-  const Place* place = place_of(entry, token);
-  if (place == nullptr) return 0;
-  return round_to(scenario_->element_type,
-                  element(place->tensors->v, {entry, place->token, kv_head, lane}));
+  return stored(&StepTensors::v, entry, kv_head, token, lane);
 }
 
 double LiteralFill::query(std::size_t step, std::int64_t entry, std::int64_t query_head,

@@ -27,7 +27,8 @@ class LiteralFill {
     const StepTensors* tensors = nullptr;
     std::int64_t token = 0;
   };
-  const Place* place_of(std::int64_t entry, Token token) const;
+  double stored(LiteralTensor StepTensors::*tensor, std::int64_t entry, std::int64_t kv_head,
+                Token token, std::int64_t lane) const;
 
   const Scenario* scenario_;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, Place> places_;
@@ -35,8 +36,8 @@ class LiteralFill {
 
 /// Gives the tensors of a literal fill the shapes that the steps ask for: surplus is cut off, what
 /// is missing becomes 0 (of a boolean mask 1), and generations are the default ones, by which tokens
-/// of one position are told apart. A scenario too large to be spelled out takes the random fill. Other fills lose
-/// their tensors.
+/// of one position are told apart. A scenario too large to be spelled out takes the random fill.
+/// Other fills lose their tensors.
 void fit_literals(Scenario& scenario);
 
 /// The shapes that step `step` asks for; empty shapes where it takes no such tensor.

@@ -8,22 +8,17 @@
 #include "model/mask.h"
 #include "model/parameters.h"
 #include "model/visibility.h"
+#include "tests/model/held_scenario.h"
 
 namespace kvcheck::model {
 namespace {
 
-/// A scenario with what its gatherer refers to.
-struct Held {
+/// A scenario with its gatherer.
+struct Held : HeldScenario {
   explicit Held(Scenario given, const Reading& how = {})
-      : scenario(std::move(given)),
-        timeline(scenario),
-        fill(scenario, timeline),
+      : HeldScenario(std::move(given)),
         reading(how),
-        gatherer(scenario, timeline, fill, 0x1p-24, reading) {
-    EXPECT_TRUE(validate(scenario).empty());
-  }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
+        gatherer(scenario, timeline, fill, 0x1p-24, reading) {}
 
   std::vector<std::int64_t> positions() const {
     std::vector<std::int64_t> out;
@@ -31,9 +26,11 @@ struct Held {
     return out;
   }
 
-  Scenario scenario;
-  Timeline timeline;
-  Fill fill;
+  /// A token as the cache holds it.
+  TokenRows token(const HeldToken& name) const {
+    return Operands(scenario, timeline, fill, 0x1p-24, reading).stored(name);
+  }
+
   Reading reading;
   Gatherer gatherer;
 };
@@ -102,8 +99,7 @@ TEST(Gather, MixesExactTokensOfAPastWithDoubtfulOnes) {
   EXPECT_TRUE(row.value_doubts.empty());
   EXPECT_EQ(row.query_doubts.size(), 8u);
   // The doubts are those of KV head 1, as the keys are.
-  Operands operands(held.scenario, held.timeline, held.fill, 0x1p-24, held.reading);
-  const TokenRows& token = operands.stored({0, {{2}, 0}, 1});
+  const TokenRows token = held.token({0, {{2}, 0}, 1});
   for (std::size_t lane = 0; lane < 8; ++lane) {
     EXPECT_EQ(row.keys[2][lane], token.keys[8 + lane]);
     EXPECT_EQ(row.key_doubts[2][lane], token.key_doubts[8 + lane]);
@@ -116,8 +112,7 @@ TEST(Gather, HasDoubtsOfValuesUnderAQuantisedCache) {
   Held held(s);
   const AttentionRowInput& row = held.gatherer.row(1, 0, 3, 0);
   ASSERT_EQ(row.value_doubts.size(), 2u);
-  Operands operands(held.scenario, held.timeline, held.fill, 0x1p-24, held.reading);
-  const TokenRows& token = operands.stored({0, {{0}, 0}, 0});
+  const TokenRows token = held.token({0, {{0}, 0}, 0});
   for (std::size_t lane = 0; lane < 8; ++lane) {
     EXPECT_EQ(row.values[0][lane], token.values[8 + lane]);
     EXPECT_EQ(row.value_doubts[0][lane], token.value_doubts[8 + lane]);

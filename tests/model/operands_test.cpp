@@ -12,32 +12,24 @@
 
 #include "model/parameters.h"
 #include "model/quantisation.h"
+#include "tests/model/held_scenario.h"
 
 namespace kvcheck::model {
 namespace {
 
 using Quad = boost::multiprecision::cpp_bin_float_quad;
 
-/// A scenario with what its operands refer to.
-struct Held {
+/// A scenario with its operands.
+struct Held : HeldScenario {
   explicit Held(Scenario given, double target = 0x1p-24, const Reading& how = {})
-      : scenario(std::move(given)),
-        timeline(scenario),
-        fill(scenario, timeline),
+      : HeldScenario(std::move(given)),
         reading(how),
-        operands(scenario, timeline, fill, target, reading) {
-    EXPECT_TRUE(validate(scenario).empty());
-  }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
+        operands(scenario, timeline, fill, target, reading) {}
 
   const TokenRows& stored(std::int64_t position, std::size_t step = 0, std::int64_t entry = 0) {
     return operands.stored({entry, {{position}, 0}, step});
   }
 
-  Scenario scenario;
-  Timeline timeline;
-  Fill fill;
   Reading reading;
   Operands operands;
 };

@@ -10,20 +10,16 @@
 
 #include "model/mask.h"
 #include "model/parameters.h"
+#include "tests/model/held_scenario.h"
 
 namespace kvcheck::model {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// A scenario with what its expected intermediate refers to.
-struct Held {
-  explicit Held(Scenario given)
-      : scenario(std::move(given)), timeline(scenario), fill(scenario, timeline) {
-    EXPECT_TRUE(validate(scenario).empty());
-  }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
+/// A scenario with its expected intermediates.
+struct Held : HeldScenario {
+  using HeldScenario::HeldScenario;
 
   QkExpected expected(std::size_t step, ElementType output = ElementType::f32) const {
     ArithmeticProfile profile;
@@ -32,10 +28,6 @@ struct Held {
     Gatherer gatherer(scenario, timeline, fill, profile.accumulator_roundoff, reading);
     return expected_qk(scenario, timeline, profile, gatherer, step);
   }
-
-  Scenario scenario;
-  Timeline timeline;
-  Fill fill;
 };
 
 Scenario gqa(QkOutput output) {
