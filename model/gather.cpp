@@ -1,6 +1,8 @@
 // Gathering of one row.
 #include "model/gather.h"
 
+#include <algorithm>
+
 #include "model/mask.h"
 #include "model/parameters.h"
 #include "model/visibility.h"
@@ -83,31 +85,25 @@ void Gatherer::fill_row(const QueryPlace& place) {
     input_.sink = 0.0;
   }
   const std::size_t count = tokens_.size();
-  const bool key_doubts = count > 0 && !tokens_.front()->key_doubts.empty();
-  const bool value_doubts = count > 0 && !tokens_.front()->value_doubts.empty();
   input_.keys.resize(count);
   input_.values.resize(count);
-  input_.key_doubts.clear();
-  input_.value_doubts.clear();
-  bool any_key_doubt = key_doubts;
   for (std::size_t j = 0; j < count; ++j) {
-    const TokenRows& token = *tokens_[j];
-    input_.keys[j] = token.keys.data() + key_at;
-    input_.values[j] = token.values.data() + value_at;
-    any_key_doubt = any_key_doubt || !token.key_doubts.empty();
+    input_.keys[j] = tokens_[j]->keys.data() + key_at;
+    input_.values[j] = tokens_[j]->values.data() + value_at;
   }
-  // Tokens of a past are exact where those of later steps are not.
-  if (any_key_doubt) {
-    for (const TokenRows* token : tokens_) {
-      input_.key_doubts.push_back(token->key_doubts.empty() ? nullptr
-                                                            : token->key_doubts.data() + key_at);
-    }
-  }
-  if (value_doubts) {
-    for (const TokenRows* token : tokens_) {
-      input_.value_doubts.push_back(
-          token->value_doubts.empty() ? nullptr : token->value_doubts.data() + value_at);
-    }
+  fill_doubts(&TokenRows::key_doubts, key_at, input_.key_doubts);
+  fill_doubts(&TokenRows::value_doubts, value_at, input_.value_doubts);
+}
+
+/// Tokens of a past may be exact where those of later steps are not.
+void Gatherer::fill_doubts(std::vector<double> TokenRows::* doubts, std::size_t at,
+                           std::vector<const double*>& out) const {
+  out.clear();
+  const bool exact = std::all_of(tokens_.begin(), tokens_.end(),
+                                 [&](const TokenRows* token) { return (token->*doubts).empty(); });
+  if (exact) return;
+  for (const TokenRows* token : tokens_) {
+    out.push_back((token->*doubts).empty() ? nullptr : (token->*doubts).data() + at);
   }
 }
 
