@@ -15,18 +15,18 @@ namespace kvcheck::model {
 
 /// What one query sees. Pointers refer to rows of head_size (keys) or value_head_size (values).
 struct AttentionRowInput {
-  std::vector<double> query;                 ///< [head_size]
-  std::vector<double> query_low;             ///< What the doubles of `query` miss; empty = 0.
-  std::vector<double> query_doubts;          ///< See operands.h; empty = exact.
-  std::vector<const double*> keys;           ///< [n] visible keys, ascending positions.
-  std::vector<const double*> values;         ///< [n]
-  std::vector<const double*> key_doubts;     ///< [n] or empty: all exact.
-  std::vector<const double*> value_doubts;   ///< [n] or empty.
-  std::vector<double> biases;                ///< [n] what the mask adds.
-  std::optional<double> scale;               ///< Empty = 1/sqrt(head_size).
-  double softcap = 0;                        ///< 0 = off.
-  bool cap_after_bias = false;               ///< A wrong order, for wrong_models.h.
-  std::optional<double> sink;                ///< One more logit in the denominator.
+  std::vector<double> query;                ///< [head_size]
+  std::vector<double> query_low;            ///< What the doubles of `query` miss; empty = 0.
+  std::vector<double> query_doubts;         ///< See operands.h; empty = exact.
+  std::vector<const double*> keys;          ///< [n] visible keys, ascending positions.
+  std::vector<const double*> values;        ///< [n]
+  std::vector<const double*> key_doubts;    ///< [n] or empty: all exact.
+  std::vector<const double*> value_doubts;  ///< [n] or empty.
+  std::vector<double> biases;               ///< [n] what the mask adds.
+  std::optional<double> scale;              ///< Empty = 1/sqrt(head_size).
+  double softcap = 0;                       ///< 0 = off.
+  bool cap_after_bias = false;              ///< A wrong order, for wrong_models.h.
+  std::optional<double> sink;               ///< One more logit in the denominator.
 };
 
 /// Softmax weights of one row and what they come from.

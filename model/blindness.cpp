@@ -23,8 +23,7 @@ void for_each_element(Oracle& oracle, Visit visit) {
       for (std::int64_t i = 0; i < state.entries[static_cast<std::size_t>(b)].queries; ++i) {
         for (std::int64_t h = 0; h < s.query_heads; ++h) {
           for (std::int64_t c = 0; c < s.value_head_size; ++c) {
-            const std::int64_t at =
-                ((b * queries + i) * s.query_heads + h) * s.value_head_size + c;
+            const std::int64_t at = ((b * queries + i) * s.query_heads + h) * s.value_head_size + c;
             visit(ElementAt{step, b, i, h, c}, static_cast<std::size_t>(at));
           }
         }
@@ -46,8 +45,7 @@ Separation separation(Oracle& right, const ArithmeticProfile& profile, const Wro
   Separation found{&model, 0, {}};
   for_each_element(right, [&](const ElementAt& element, std::size_t at) {
     const Expected& expected = right.expected(element.step);
-    const double distance =
-        std::abs(wrong.expected(element.step).output[at] - expected.output[at]);
+    const double distance = std::abs(wrong.expected(element.step).output[at] - expected.output[at]);
     const double ratio = ratio_of(distance, expected.bound[at].total());
     if (ratio > found.ratio) found.ratio = ratio, found.where = element;
   });

@@ -47,8 +47,8 @@ struct Explanation {
 /// Which wrong readings explain what a target answered, the best first. `observed` gives an output
 /// element, or nothing where the target gave none. Readings whose answer cannot be told from the
 /// right one's are left out.
-std::vector<Explanation> diagnose(const Scenario& scenario, const ArithmeticProfile& profile,
-                                  const std::function<std::optional<double>(const ElementAt&)>&
-                                      observed);
+std::vector<Explanation> diagnose(
+    const Scenario& scenario, const ArithmeticProfile& profile,
+    const std::function<std::optional<double>(const ElementAt&)>& observed);
 
 }  // namespace kvcheck::model

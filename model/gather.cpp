@@ -20,8 +20,8 @@ Gatherer::Gatherer(const Scenario& scenario, const Timeline& timeline, const Fil
                            scenario.mask.one_head)) {}
 
 bool Gatherer::same_tokens(const QueryPlace& place) const {
-  return heads_see_the_same_ && held_ && held_->step == place.step &&
-         held_->entry == place.entry && held_->query == place.query;
+  return heads_see_the_same_ && held_ && held_->step == place.step && held_->entry == place.entry &&
+         held_->query == place.query;
 }
 
 const AttentionRowInput& Gatherer::row(std::size_t step, std::int64_t entry, std::int64_t head,
@@ -60,8 +60,8 @@ void Gatherer::hold(const QueryPlace& place) {
   }
   const auto written = timeline_.written(place.step, place.entry, positions_);
   for (std::size_t j = 0; j < positions_.size(); ++j) {
-    tokens_.push_back(&operands_.stored(
-        {place.entry, {positions_[j], written[j].generation}, written[j].step}));
+    tokens_.push_back(
+        &operands_.stored({place.entry, {positions_[j], written[j].generation}, written[j].step}));
   }
 }
 
@@ -96,7 +96,7 @@ void Gatherer::fill_row(const QueryPlace& place) {
 }
 
 /// Tokens of a past may be exact where those of later steps are not.
-void Gatherer::fill_doubts(std::vector<double> TokenRows::* doubts, std::size_t at,
+void Gatherer::fill_doubts(std::vector<double> TokenRows::*doubts, std::size_t at,
                            std::vector<const double*>& out) const {
   out.clear();
   const bool exact = std::all_of(tokens_.begin(), tokens_.end(),

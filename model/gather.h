@@ -37,7 +37,7 @@ class Gatherer {
   bool same_tokens(const QueryPlace& place) const;
   void hold(const QueryPlace& place);
   void fill_row(const QueryPlace& place);
-  void fill_doubts(std::vector<double> TokenRows::* doubts, std::size_t at,
+  void fill_doubts(std::vector<double> TokenRows::*doubts, std::size_t at,
                    std::vector<const double*>& out) const;
   void fill_biases(const QueryPlace& place);
 

@@ -35,9 +35,9 @@ class LiteralFill {
 };
 
 /// Gives the tensors of a literal fill the shapes that the steps ask for: surplus is cut off, what
-/// is missing becomes 0 (of a boolean mask 1), and generations are the default ones, by which tokens
-/// of one position are told apart. A scenario too large to be spelled out takes the random fill.
-/// Other fills lose their tensors.
+/// is missing becomes 0 (of a boolean mask 1), and generations are the default ones, by which
+/// tokens of one position are told apart. A scenario too large to be spelled out takes the random
+/// fill. Other fills lose their tensors.
 void fit_literals(Scenario& scenario);
 
 /// The shapes that step `step` asks for; empty shapes where it takes no such tensor.

@@ -99,10 +99,9 @@ std::vector<std::int64_t> mask_shape(const Scenario& scenario, const Timeline& t
     columns = std::max(columns, entry.length);
     queries = std::max(queries, entry.queries);
   }
-  const std::vector<std::int64_t> whole{mask.one_entry ? 1 : scenario.batch,
-                                        mask.one_head ? 1 : scenario.query_heads,
-                                        mask.one_query ? 1 : queries,
-                                        std::max<std::int64_t>(0, columns - mask.missing_columns)};
+  const std::vector<std::int64_t> whole{
+      mask.one_entry ? 1 : scenario.batch, mask.one_head ? 1 : scenario.query_heads,
+      mask.one_query ? 1 : queries, std::max<std::int64_t>(0, columns - mask.missing_columns)};
   return {whole.end() - mask.rank, whole.end()};
 }
 

@@ -13,9 +13,9 @@
 
 namespace kvcheck::model {
 
-/// Whether the seeded mask hides `key` from `query`. Entries, heads and queries count only as far as
-/// the mask's rank and flags reach (rank 1: none of them, rank 2: queries, rank 3: heads too, rank
-/// 4: all). gqa never hides a query's own position: its operator leaves an empty row open.
+/// Whether the seeded mask hides `key` from `query`. Entries, heads and queries count only as far
+/// as the mask's rank and flags reach (rank 1: none of them, rank 2: queries, rank 3: heads too,
+/// rank 4: all). gqa never hides a query's own position: its operator leaves an empty row open.
 bool mask_hides(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query,
                 Position key);
 

@@ -39,8 +39,8 @@ Twofold turned(Twofold x, double factor, Twofold y, double other) {
   const double p = x.high * factor;
   const double q = y.high * other;
   const Twofold sum = sum_of(p, q);
-  const double low = std::fma(x.high, factor, -p) + std::fma(y.high, other, -q) +
-                     x.low * factor + y.low * other + sum.low;
+  const double low = std::fma(x.high, factor, -p) + std::fma(y.high, other, -q) + x.low * factor +
+                     y.low * other + sum.low;
   return sum_of(sum.high, low);
 }
 
@@ -114,10 +114,10 @@ void Operands::rotate(QueryRow& row, std::int64_t position) const {
     const double y_size = std::abs(y.high);
     const Twofold at_a = turned(x, turn.cos, y, -turn.sin);
     const Twofold at_b = turned(y, turn.cos, x, turn.sin);
-    const double doubt_a = error * (x_size * cos + y_size * sin) + row.doubts[a] * cos +
-                           row.doubts[b] * sin;
-    const double doubt_b = error * (y_size * cos + x_size * sin) + row.doubts[b] * cos +
-                           row.doubts[a] * sin;
+    const double doubt_a =
+        error * (x_size * cos + y_size * sin) + row.doubts[a] * cos + row.doubts[b] * sin;
+    const double doubt_b =
+        error * (y_size * cos + x_size * sin) + row.doubts[b] * cos + row.doubts[a] * sin;
     row.high[a] = at_a.high, row.low[a] = at_a.low, row.doubts[a] = doubt_a;
     row.high[b] = at_b.high, row.low[b] = at_b.low, row.doubts[b] = doubt_b;
   }

@@ -36,8 +36,7 @@ double sink_logit(const Scenario& scenario, std::int64_t query_head) {
 }
 
 double norm_weight(const Scenario& scenario, NormSide side, std::int64_t lane) {
-  const std::uint64_t hash =
-      counter_hash(scenario.fill.seed, kNorm, static_cast<int>(side), lane);
+  const std::uint64_t hash = counter_hash(scenario.fill.seed, kNorm, static_cast<int>(side), lane);
   return round_to(scenario.element_type, between(hash, 0.75, 0.5));
 }
 
@@ -46,9 +45,8 @@ float cache_scale(const Scenario& scenario, CacheSide side, std::int64_t kv_head
   const Quantisation& quantisation = scenario.cache.quantisation;
   if (exact_codes(scenario.fill)) return static_cast<float>(power_of_two(quantisation.kind));
   const bool per_channel = quantisation.per_channel;
-  const std::uint64_t hash =
-      counter_hash(scenario.fill.seed, kScale, static_cast<int>(side), per_channel ? kv_head : -1,
-                   per_channel ? lane : -1);
+  const std::uint64_t hash = counter_hash(scenario.fill.seed, kScale, static_cast<int>(side),
+                                          per_channel ? kv_head : -1, per_channel ? lane : -1);
   const double low = low_scale(quantisation.kind);
   return static_cast<float>(between(hash, low, low / 2));
 }

@@ -1,4 +1,5 @@
-// Inputs of the operators that belong to no token: sinks, norm weights, scales of a quantised cache.
+// Inputs of the operators that belong to no token: sinks, norm weights, scales of a quantised
+// cache.
 //
 // Like the fill a pure function of the scenario; all values are representable in their type.
 #pragma once
@@ -12,9 +13,8 @@ namespace kvcheck::model {
 /// Which of the two cached tensors.
 enum class CacheSide { key, value };
 
-/// head_sink[head], in the element type: between -2 and 2, under needles between 4 and 6, so that it
-/// weighs against their hits.
-/// \pre scenario.head_sink
+/// head_sink[head], in the element type: between -2 and 2, under needles between 4 and 6, so that
+/// it weighs against their hits. \pre scenario.head_sink
 double sink_logit(const Scenario& scenario, std::int64_t query_head);
 
 /// q_norm_weight[lane] (side key: k_norm_weight), between 0.75 and 1.25.

@@ -17,15 +17,19 @@ class QkRows {
  public:
   QkRows(const Scenario& scenario, const Timeline& timeline, const ArithmeticProfile& profile,
          Gatherer& gatherer)
-      : s_(scenario), timeline_(timeline), profile_(profile), gatherer_(gatherer), row_(profile), own_(double_profile()) {}
+      : s_(scenario),
+        timeline_(timeline),
+        profile_(profile),
+        gatherer_(gatherer),
+        row_(profile),
+        own_(double_profile()) {}
 
   /// Writes one row of `out` that starts at `first`.
   void write(const QueryPlace& place, QkExpected& out, std::size_t first) {
     const std::int64_t length = place.around().length;
     const bool all_keys = s_.qk_output == QkOutput::raw || s_.qk_output == QkOutput::softcapped;
-    const double hidden = s_.op == Operator::attention && s_.qk_output == QkOutput::biased
-                              ? -kInfinity
-                              : 0;
+    const double hidden =
+        s_.op == Operator::attention && s_.qk_output == QkOutput::biased ? -kInfinity : 0;
     for (std::int64_t j = 0; j < length; ++j) {
       out.values[first + static_cast<std::size_t>(j)] = hidden;
       out.bound[first + static_cast<std::size_t>(j)] = 0;
@@ -68,8 +72,7 @@ class QkRows {
           break;
         default:
           set(out, at, row.weights[j],
-              row_.bound().weight_error(j, row.weights[j]) +
-                  own_.weight_error(j, row.weights[j]));
+              row_.bound().weight_error(j, row.weights[j]) + own_.weight_error(j, row.weights[j]));
       }
     }
   }
@@ -78,8 +81,8 @@ class QkRows {
   void bound_own_error(const AttentionRowInput& input) {
     own_terms_ = row_.terms();
     for (KeyTerm& term : own_terms_) term.operand_error = 0;
-    own_.set_row(static_cast<std::int64_t>(input.query.size()) + 1, own_terms_,
-                 row_.row().exp_sum, input.softcap);
+    own_.set_row(static_cast<std::int64_t>(input.query.size()) + 1, own_terms_, row_.row().exp_sum,
+                 input.softcap);
   }
 
   double logit_error(std::size_t j, LogitStage stage) const {
@@ -90,8 +93,8 @@ class QkRows {
   void set(QkExpected& out, std::size_t at, double value, double error) const {
     const ElementType type = profile_.output_type;
     out.values[at] = value;
-    out.bound[at] = error + unit_roundoff(type) * (std::abs(value) + error) +
-                    subnormal_half_spacing(type);
+    out.bound[at] =
+        error + unit_roundoff(type) * (std::abs(value) + error) + subnormal_half_spacing(type);
   }
 
   const Scenario& s_;

@@ -2,8 +2,9 @@
 //
 // GroupQueryAttention (contract 1.4.10): qk_output 1 = logits after softcap and bias, 2 =
 // probabilities; both 0 for keys out of reach of causality, window and length, -infinity where the
-// bias alone hides a key from mode 1. Attention (contract 2.3): mode 0 raw products, 1 after softcap, both for every key; 2 after the bias, -infinity where hidden; 3
-// probabilities, 0 where hidden and in a row that sees nothing.
+// bias alone hides a key from mode 1. Attention (contract 2.3): mode 0 raw products, 1 after
+// softcap, both for every key; 2 after the bias, -infinity where hidden; 3 probabilities, 0 where
+// hidden and in a row that sees nothing.
 #pragma once
 
 #include <cstdint>

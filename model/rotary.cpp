@@ -95,8 +95,7 @@ std::int64_t rotary_lanes(const Scenario& scenario) {
 }
 
 Rotary::Rotary(const Scenario& scenario, bool other_pairs)
-    : type_(scenario.element_type),
-      interleaved_(scenario.rotary->interleaved != other_pairs) {
+    : type_(scenario.element_type), interleaved_(scenario.rotary->interleaved != other_pairs) {
   const std::int64_t turning = rotary_lanes(scenario);
   for (std::int64_t pair = 0; pair < turning / 2; ++pair) {
     frequencies_.push_back(

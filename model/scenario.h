@@ -49,9 +49,9 @@ struct CacheSpec {
 
 /// What the tensors hold; see fill.h for the exact values of each kind.
 enum class FillKind {
-  random,         ///< Seeded, roughly normal.
-  needles,        ///< Keys are random codes, each query points at its own boundary positions.
-  position_code,  ///< Q = 0, V one-hot in digit `index` of the position in base H.
+  random,          ///< Seeded, roughly normal.
+  needles,         ///< Keys are random codes, each query points at its own boundary positions.
+  position_code,   ///< Q = 0, V one-hot in digit `index` of the position in base H.
   position_block,  ///< Q = 0, V one-hot for positions in [index*H, (index+1)*H), else 0.
   literal          ///< As the steps spell it out (StepTensors).
 };
@@ -136,7 +136,7 @@ struct StepTensors {
 /// its replacement can be told apart. In JSON an absent generation is the number of rollbacks
 /// before the step.
 struct Append {
-  std::vector<std::int64_t> tokens;   ///< Per batch entry, each >= 0.
+  std::vector<std::int64_t> tokens;  ///< Per batch entry, each >= 0.
   /// Per batch entry. gqa: equals tokens unless all are 0; with no tokens at all the queries are
   /// asked of what the cache holds (shared KV).
   std::vector<std::int64_t> queries;

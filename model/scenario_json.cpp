@@ -132,10 +132,9 @@ void read_rotary(const Json& json, RotarySpec& rotary) {
 
 void read_fill(const Json& json, FillSpec& fill) {
   Reader reader(json, "fill");
-  reader.read(
-      "kind", fill.kind,
-      {FillKind::random, FillKind::needles, FillKind::position_code, FillKind::position_block,
-       FillKind::literal});
+  reader.read("kind", fill.kind,
+              {FillKind::random, FillKind::needles, FillKind::position_code,
+               FillKind::position_block, FillKind::literal});
   reader.read("seed", fill.seed);
   reader.read("index", fill.index);
   reader.read("first_entry", fill.first_entry);
@@ -344,7 +343,8 @@ Scenario scenario_from_json(const Json& json) {
   reader.read("qk_output", s.qk_output,
               {QkOutput::none, QkOutput::raw, QkOutput::softcapped, QkOutput::biased,
                QkOutput::probabilities});
-  if (const Json* precision = reader.find("softmax_precision"); precision && !precision->is_null()) {
+  if (const Json* precision = reader.find("softmax_precision");
+      precision && !precision->is_null()) {
     reader.read("softmax_precision", s.softmax_precision.emplace(),
                 {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::f64});
   }

@@ -67,9 +67,6 @@ class Checker {
               "cache.window_size", *s_.cache.window_size,
               fmt::format("must be between 0 (no key at all) and {}; leave it out for no window",
                           kMaxLength));
-      require(*s_.cache.window_size >= 1 || s_.cache.layout == LayoutKind::full,
-              "cache.window_size", *s_.cache.window_size,
-              "must be at least 1 unless cache.layout is full");
     }
   }
 
@@ -223,8 +220,7 @@ class Checker {
         // The mask is a function of positions; entries of different lengths ask at different
         // positions in one row of the tensor, so they cannot share it.
         require(mask_tells_entries_apart() || (same_pasts && uniform(lengths)), "mask.rank",
-                s_.mask.rank,
-                "must be 4, without one_entry, where batch entries differ in length");
+                s_.mask.rank, "must be 4, without one_entry, where batch entries differ in length");
         check_columns(lengths);
       } else if (const auto* past = std::get_if<Past>(&s_.steps[i])) {
         if (!check_list(name + ".past", past->tokens)) return;

@@ -25,9 +25,9 @@ void fill_from(const Json& json, const std::string& path, std::size_t depth, Lit
     return;
   }
   if (!json.is_array() || static_cast<std::int64_t>(json.size()) != out.shape[depth]) {
-    fail(path, json.is_array() ? fmt::format("a list of {}", json.size()) : shown(json),
-         fmt::format("all lists at this depth must be as long as the first ({})",
-                     out.shape[depth]));
+    fail(
+        path, json.is_array() ? fmt::format("a list of {}", json.size()) : shown(json),
+        fmt::format("all lists at this depth must be as long as the first ({})", out.shape[depth]));
   }
   for (const Json& item : json) fill_from(item, path, depth + 1, out);
 }

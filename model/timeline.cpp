@@ -84,9 +84,8 @@ Timeline::Timeline(const Scenario& scenario) : layout_(make_layout(scenario.cach
         entry.length = entry.past + append->tokens[b];
         entry.reach = std::max(before[b].reach, entry.length);
         entry.queries = append->queries[b];
-        entry.origin = {queries_stand_at_the_end(scenario, *append)
-                            ? entry.length - entry.queries
-                            : entry.past};
+        entry.origin = {queries_stand_at_the_end(scenario, *append) ? entry.length - entry.queries
+                                                                    : entry.past};
         entry.staged = layout_->stages(entry.past, append->tokens[b]);
         if (append->tokens[b] > 0) {
           tops[b] = with_tokens(tops[b], entry.past, append->generation);

@@ -19,7 +19,8 @@ VisibleRange visible_range(const Scenario& scenario, std::int64_t length, Positi
   const std::int64_t p = position.value;
   VisibleRange range{0, length - 1};
   if (scenario.causal) range.last = std::min(range.last, p);
-  if (scenario.right_window_size) range.last = std::min(range.last, p + *scenario.right_window_size);
+  if (scenario.right_window_size)
+    range.last = std::min(range.last, p + *scenario.right_window_size);
   if (scenario.cache.window_size) {
     range.first = std::max<std::int64_t>(0, p - *scenario.cache.window_size + 1);
   }
@@ -30,8 +31,7 @@ std::vector<Position> visible_positions(const Scenario& scenario, const Timeline
                                         std::size_t step, std::int64_t entry, std::int64_t head,
                                         std::int64_t query) {
   const EntryStep& state = timeline.steps()[step].entries[static_cast<std::size_t>(entry)];
-  const auto [first, last] =
-      visible_range(scenario, state.length, {state.origin.value + query});
+  const auto [first, last] = visible_range(scenario, state.length, {state.origin.value + query});
   std::vector<Position> seen;
   if (last >= first) seen.reserve(static_cast<std::size_t>(last - first + 1));
   const auto look = [&](std::int64_t j) {

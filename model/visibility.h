@@ -4,8 +4,8 @@
 // without new tokens (shared KV) stand at the end: p = T - S + s. Layout sinks: the sinks besides
 // the window (see layouts/sinks.h).
 // Attention (contract 2.4, 2.5): causal: j <= p with p = i + offset and offset = P when a past is
-// given, nonpad[b] - Sq with nonpad_kv_seqlen, 0 otherwise; windows from opset 25 on, causal or not:
-// p - left <= j <= p + right, with left = W - 1; then the mask; always j < T.
+// given, nonpad[b] - Sq with nonpad_kv_seqlen, 0 otherwise; windows from opset 25 on, causal or
+// not: p - left <= j <= p + right, with left = W - 1; then the mask; always j < T.
 #pragma once
 
 #include <cstdint>

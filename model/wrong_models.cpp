@@ -8,8 +8,8 @@ namespace kvcheck::model {
 std::span<const WrongModel> wrong_models() {
   static const std::vector<WrongModel> all = [] {
     std::vector<WrongModel> models;
-    for (const auto group : {wrong_causality, wrong_windows, wrong_masks, wrong_rows, wrong_logits,
-                             wrong_operands}) {
+    for (const auto group :
+         {wrong_causality, wrong_windows, wrong_masks, wrong_rows, wrong_logits, wrong_operands}) {
       for (const WrongModel& model : group()) models.push_back(model);
     }
     return models;

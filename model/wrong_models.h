@@ -1,8 +1,8 @@
 // Wrong models: plausible wrong readings of the contract, each right but for one thing.
 //
-// They serve three ends. Blindness: can a scenario tell the reading from the right one (blindness.h)?
-// Diagnosis: which reading explains what a target answered? Tests of the model: each must change
-// the answer where it says that it does.
+// They serve three ends. Blindness: can a scenario tell the reading from the right one
+// (blindness.h)? Diagnosis: which reading explains what a target answered? Tests of the model: each
+// must change the answer where it says that it does.
 #pragma once
 
 #include <span>

@@ -45,8 +45,8 @@ void add_steps(Rank& rank, const Scenario& s) {
 void add_cache(Rank& rank, const Scenario& s) {
   const std::int64_t window = s.cache.window_size.value_or(0);
   add(rank,
-      {static_cast<std::int64_t>(s.cache.layout), s.cache.window_size.has_value(),
-       s.cache.capacity, s.cache.window_size.has_value() && window != s.cache.capacity, window});
+      {static_cast<std::int64_t>(s.cache.layout), s.cache.window_size.has_value(), s.cache.capacity,
+       s.cache.window_size.has_value() && window != s.cache.capacity, window});
 }
 
 void add_flags(Rank& rank, const Scenario& s) {
@@ -62,14 +62,30 @@ void add_flags(Rank& rank, const Scenario& s) {
 void add_features(Rank& rank, const Scenario& s) {
   const auto& ids = s.rotary ? s.rotary->position_ids : std::nullopt;
   add(rank, {static_cast<std::int64_t>(s.cache.quantisation.kind),
-             s.cache.quantisation.per_channel, s.cache.sink_tokens, s.cache.page_size,
-             s.rotary.has_value(), s.rotary && s.rotary->interleaved, s.rotary ? s.rotary->dim : 0,
-             ids.has_value(), ids ? ids->extra_columns : 0, ids ? ids->stride : 0,
-             ids ? ids->shift : 0, s.qk_norm.has_value(), s.softcap != 0, s.head_sink,
-             s.smooth_softmax, static_cast<std::int64_t>(s.qk_output),
-             s.right_window_size.has_value(), s.right_window_size.value_or(0), s.packed_qkv,
-             s.input_rank != 4, s.softmax_precision.has_value(), s.mask.one_entry, s.mask.one_head,
-             s.mask.one_query, s.mask.missing_columns});
+             s.cache.quantisation.per_channel,
+             s.cache.sink_tokens,
+             s.cache.page_size,
+             s.rotary.has_value(),
+             s.rotary && s.rotary->interleaved,
+             s.rotary ? s.rotary->dim : 0,
+             ids.has_value(),
+             ids ? ids->extra_columns : 0,
+             ids ? ids->stride : 0,
+             ids ? ids->shift : 0,
+             s.qk_norm.has_value(),
+             s.softcap != 0,
+             s.head_sink,
+             s.smooth_softmax,
+             static_cast<std::int64_t>(s.qk_output),
+             s.right_window_size.has_value(),
+             s.right_window_size.value_or(0),
+             s.packed_qkv,
+             s.input_rank != 4,
+             s.softmax_precision.has_value(),
+             s.mask.one_entry,
+             s.mask.one_head,
+             s.mask.one_query,
+             s.mask.missing_columns});
 }
 
 void add_values(Rank& rank, const Scenario& s) {

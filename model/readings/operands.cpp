@@ -86,19 +86,15 @@ Reading without_quantisation() {
 }
 
 bool rotary(const Scenario& s) { return s.rotary.has_value(); }
-bool rotary_evicting(const Scenario& s) {
-  return rotary(s) && s.cache.layout == LayoutKind::block;
-}
+bool rotary_evicting(const Scenario& s) { return rotary(s) && s.cache.layout == LayoutKind::block; }
 bool rotary_batch(const Scenario& s) { return rotary(s) && s.batch > 1; }
 bool ids(const Scenario& s) { return rotary(s) && s.rotary->position_ids; }
 bool wide_ids(const Scenario& s) {
-  return ids(s) && (s.rotary->position_ids->extra_columns > 0 ||
-                    s.rotary->position_ids->stride != 1);
+  return ids(s) &&
+         (s.rotary->position_ids->extra_columns > 0 || s.rotary->position_ids->stride != 1);
 }
 bool norm(const Scenario& s) { return s.qk_norm.has_value(); }
-bool quantised(const Scenario& s) {
-  return s.cache.quantisation.kind != QuantisationKind::none;
-}
+bool quantised(const Scenario& s) { return s.cache.quantisation.kind != QuantisationKind::none; }
 
 }  // namespace
 

@@ -20,9 +20,7 @@ inline Rule rule_at(const QueryPlace& place, std::int64_t position) {
 }
 
 /// The right numbers, layout sinks apart.
-inline Rule right_rule(const QueryPlace& place) {
-  return rule_at(place, place.position().value);
-}
+inline Rule right_rule(const QueryPlace& place) { return rule_at(place, place.position().value); }
 
 /// Positions of the rule that the mask does not hide; those beyond the length meet no mask.
 inline std::vector<Position> seen(const QueryPlace& place, const Rule& rule) {
@@ -39,8 +37,7 @@ inline std::vector<Position> seen(const QueryPlace& place, const Rule& rule) {
 
 /// The token that stands at `position`; none where nobody wrote one.
 inline HeldToken held_at(const QueryPlace& place, std::int64_t entry, std::int64_t position) {
-  const auto& around =
-      place.timeline.steps()[place.step].entries[static_cast<std::size_t>(entry)];
+  const auto& around = place.timeline.steps()[place.step].entries[static_cast<std::size_t>(entry)];
   if (position < 0 || position >= around.length) return {entry, {{-1}, 0}, place.step};
   const Position at{position};
   const Written written = place.timeline.written(place.step, entry, {&at, 1}).front();

@@ -28,7 +28,8 @@ Json list(std::int64_t count, Item item) {
 
 /// Nested lists of shape `shape` from `at` on, with `element(coordinates)` innermost.
 template <class Element>
-Json nested(const std::vector<std::int64_t>& shape, std::vector<std::int64_t>& at, Element element) {
+Json nested(const std::vector<std::int64_t>& shape, std::vector<std::int64_t>& at,
+            Element element) {
   if (at.size() == shape.size()) return element(at);
   Json out = Json::array();
   for (std::int64_t i = 0; i < shape[at.size()]; ++i) {
@@ -82,9 +83,8 @@ Json ExpectAnswer::step(std::size_t step, bool inputs) {
 }
 
 Json ExpectAnswer::resident(std::int64_t b) const {
-  Json json{{"batch", b},
-            {"first_position", entry(b).first_position.value},
-            {"rows", entry(b).resident}};
+  Json json{
+      {"batch", b}, {"first_position", entry(b).first_position.value}, {"rows", entry(b).resident}};
   using enum model::LayoutKind;
   const auto layout = s_.cache.layout;
   if (layout != ring && layout != sinks && layout != paged) return json;
@@ -126,12 +126,11 @@ void ExpectAnswer::add_outputs(Json& json) {
     });
   };
   json["outputs"] = per_query([&](auto... at) { return oracle_.exact_output(step_, at...); });
-  json["bound"] =
-      per_query([&](std::int64_t b, std::int64_t i, std::int64_t h, std::int64_t c) {
-        const std::int64_t at =
-            ((b * expected.queries + i) * s_.query_heads + h) * s_.value_head_size + c;
-        return number_json(expected.bound[static_cast<std::size_t>(at)].total());
-      });
+  json["bound"] = per_query([&](std::int64_t b, std::int64_t i, std::int64_t h, std::int64_t c) {
+    const std::int64_t at =
+        ((b * expected.queries + i) * s_.query_heads + h) * s_.value_head_size + c;
+    return number_json(expected.bound[static_cast<std::size_t>(at)].total());
+  });
 }
 
 void ExpectAnswer::add_qk(Json& json) {
@@ -209,9 +208,8 @@ void ExpectAnswer::add_inputs(Json& json) {
 
 void ExpectAnswer::add_parameters(Json& json) const {
   if (s_.head_sink) {
-    json["head_sink"] = list(s_.query_heads, [&](std::int64_t h) {
-      return number_json(model::sink_logit(s_, h));
-    });
+    json["head_sink"] =
+        list(s_.query_heads, [&](std::int64_t h) { return number_json(model::sink_logit(s_, h)); });
   }
   if (s_.qk_norm) {
     for (const auto& [name, side] : {std::pair{"q_norm_weight", model::NormSide::query},

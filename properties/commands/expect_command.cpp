@@ -77,7 +77,8 @@ double numbers_of(const Scenario& s, const model::Timeline& timeline, std::size_
     if (masked) count += queries * heads * static_cast<double>(timeline.buffer_rows());
   }
   if (inputs && s.rotary) {
-    count += static_cast<double>(model::rotary_rows(s, timeline)) * static_cast<double>(s.head_size);
+    count +=
+        static_cast<double>(model::rotary_rows(s, timeline)) * static_cast<double>(s.head_size);
   }
   return count;
 }
@@ -151,10 +152,9 @@ void print_outputs(const Json& step, std::ostream& out) {
 }
 
 void print_inputs(const Json& step, std::ostream& out) {
-  for (const char* name :
-       {"seqlens_k", "total_sequence_length", "nonpad_kv_seqlen", "q", "k", "v", "mask",
-        "head_sink", "q_norm_weight", "k_norm_weight", "k_scale", "v_scale", "position_ids",
-        "cos_cache", "sin_cache"}) {
+  for (const char* name : {"seqlens_k", "total_sequence_length", "nonpad_kv_seqlen", "q", "k", "v",
+                           "mask", "head_sink", "q_norm_weight", "k_norm_weight", "k_scale",
+                           "v_scale", "position_ids", "cos_cache", "sin_cache"}) {
     if (step.contains(name)) out << "  " << name << " = " << step[name].dump() << '\n';
   }
 }
@@ -264,8 +264,9 @@ int expect_command(const ExpectOptions& options, std::ostream& out, std::ostream
   try {
     if (options.file.extension() == ".jsonl") {
       if (options.json) return answer_lines(options, out);
-      throw BadInput(fmt::format("expect: {}: scenarios by the line are answered as JSON; add --json",
-                                 options.file.string()));
+      throw BadInput(
+          fmt::format("expect: {}: scenarios by the line are answered as JSON; add --json",
+                      options.file.string()));
     }
     const Json json = answer(options, read_file(options.file));
     if (options.json) {

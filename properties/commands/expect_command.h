@@ -20,7 +20,8 @@ struct ExpectOptions {
 /// JSON: {scenario, hash, steps [{step, does, defined, why (if not),
 ///   T [batch],
 ///   resident [{batch, first_position, rows}]: row i holds position first_position + i; under the
-///          layouts ring, sinks and paged positions [row] says instead what each row holds, or null,
+///          layouts ring, sinks and paged positions [row] says instead what each row holds, or
+///          null,
 ///   visible [{batch, head (only under a mask of rank 3 or 4), query_position, keys [positions]}],
 ///   outputs [batch][query][head][lane], decimal strings of up to 30 significant digits,
 ///   bound, the same shape, numbers: the allowed error of plain arithmetic in f32 (f64 for f64)
@@ -50,9 +51,9 @@ struct ExpectOptions {
 /// Numbers are those that the element type stores, written so that they read back bit-exactly.
 ///
 /// With `readings` the document also has readings [{name, statement, separation, at}], the least
-/// visible first: for every wrong reading of the contract that concerns the scenario (wrong_models.h)
-/// the largest distance of its outputs from the right ones, in bounds. Up to 1 the scenario is
-/// blind to it.
+/// visible first: for every wrong reading of the contract that concerns the scenario
+/// (wrong_models.h) the largest distance of its outputs from the right ones, in bounds. Up to 1 the
+/// scenario is blind to it.
 ///
 /// Returns 0, or 254 with one message on `err`.
 int expect_command(const ExpectOptions& options, std::ostream& out, std::ostream& err);

@@ -72,9 +72,9 @@ std::string seen_at(const std::map<std::int64_t, Row>& by_count, const std::stri
 }
 
 void print(const Table& table, const std::vector<std::int64_t>& counts, ElementType type) {
-  std::printf("\n%s, n = %s\n\n| wrong model | random | needles | position code |\n|---|---|---|---|\n",
-              std::string(to_string(type)).c_str(),
-              fmt::format("{}", fmt::join(counts, ", ")).c_str());
+  std::printf(
+      "\n%s, n = %s\n\n| wrong model | random | needles | position code |\n|---|---|---|---|\n",
+      std::string(to_string(type)).c_str(), fmt::format("{}", fmt::join(counts, ", ")).c_str());
   for (const WrongModel& model : wrong_models()) {
     const auto& by_count = table.at(model.name);
     std::printf("| `%s` | %s | %s | %s |\n", std::string(model.name).c_str(),

@@ -97,7 +97,8 @@ class ScenarioSource {
     s.head_sink = chance(20);
     if (chance(30)) {
       s.rotary = RotarySpec{chance(50), between(0, s.head_size), {}};
-      if (chance(50)) s.rotary->position_ids = PositionIds{between(0, 5), between(0, 3), between(0, 2)};
+      if (chance(50))
+        s.rotary->position_ids = PositionIds{between(0, 5), between(0, 3), between(0, 2)};
     }
     if (chance(20)) s.qk_norm = QkNormSpec{1e-3};
     s.qk_output = static_cast<QkOutput>(between(0, 4));

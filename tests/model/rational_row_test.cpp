@@ -1,4 +1,5 @@
-// Facts about the rational tier: which rows it takes, and that its verdicts are exact to the last bit.
+// Facts about the rational tier: which rows it takes, and that its verdicts are exact to the last
+// bit.
 #include "model/rational_row.h"
 
 #include <cmath>

@@ -65,8 +65,10 @@ TEST(WrongModels, TheRightReadingSpelledOutIsTheRightOne) {
   ScenarioSource source(22, true);
   for (int i = 0; i < 60; ++i) {
     const Scenario s = source.valid();
-    const WrongModel right_by_name{"right.spelled_out", "reads as the contract says",
-                                   [](const Scenario&) { return true; }, {}};
+    const WrongModel right_by_name{"right.spelled_out",
+                                   "reads as the contract says",
+                                   [](const Scenario&) { return true; },
+                                   {}};
     Oracle right(s, {});
     EXPECT_EQ(separation(right, {}, right_by_name).ratio, 0);
   }
@@ -108,7 +110,8 @@ TEST(Diagnosis, OfTheRightAnswerNamesNothing) {
         ((at.entry * all.queries + at.query) * s.query_heads + at.head) * s.value_head_size +
         at.lane)];
   };
-  for (const Explanation& one : diagnose(family.scenario, {}, answer)) ADD_FAILURE() << one.model->name;
+  for (const Explanation& one : diagnose(family.scenario, {}, answer))
+    ADD_FAILURE() << one.model->name;
 }
 
 }  // namespace

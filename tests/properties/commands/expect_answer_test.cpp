@@ -58,7 +58,8 @@ TEST(ExpectAnswer, GivesEveryInputThatTheOperatorTakes) {
   EXPECT_EQ(step["k_norm_weight"].size(), 4u);
   EXPECT_EQ(step["k_scale"].size(), 8u);
   EXPECT_EQ(step["v_scale"].size(), 8u);
-  // Ids 1 + 2 p for positions 3 and 4 of either entry; the largest names the last row of the tables.
+  // Ids 1 + 2 p for positions 3 and 4 of either entry; the largest names the last row of the
+  // tables.
   EXPECT_EQ(step["position_ids"], Json::parse("[[7,9],[7,9]]"));
   EXPECT_EQ(step["cos_cache"].size(), 10u);
   EXPECT_EQ(step["sin_cache"][0][0], 0.0);
