@@ -32,7 +32,8 @@ double low_scale(QuantisationKind kind) {
 double sink_logit(const Scenario& scenario, std::int64_t query_head) {
   const std::uint64_t hash = counter_hash(scenario.fill.seed, kSink, query_head);
   const bool needles = scenario.fill.kind == FillKind::needles;
-  return round_to(scenario.element_type, between(hash, needles ? 4 : -2, needles ? 2 : 4));
+  return round_to(scenario.element_type,
+                  scenario.fill.sink_logit + between(hash, needles ? 4 : -2, needles ? 2 : 4));
 }
 
 double norm_weight(const Scenario& scenario, NormSide side, std::int64_t lane) {

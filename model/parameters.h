@@ -13,8 +13,8 @@ namespace kvcheck::model {
 /// Which of the two cached tensors.
 enum class CacheSide { key, value };
 
-/// head_sink[head], in the element type: between -2 and 2, under needles between 4 and 6, so that
-/// it weighs against their hits. \pre scenario.head_sink
+/// head_sink[head], in the element type: fill.sink_logit plus between -2 and 2, under needles plus
+/// between 4 and 6, so that it weighs against their hits. \pre scenario.head_sink
 double sink_logit(const Scenario& scenario, std::int64_t query_head);
 
 /// q_norm_weight[lane] (side key: k_norm_weight), between 0.75 and 1.25.

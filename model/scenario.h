@@ -63,6 +63,9 @@ struct FillSpec {
   /// Data of batch entry b is that of entry b + first_entry, so that one entry of a batch can be
   /// run alone.
   std::int64_t first_entry = 0;
+  /// Added to every head sink, so that it weighs against many keys: about log(keys). A number of its
+  /// own, because no length may change the data.
+  double sink_logit = 0;
   friend bool operator==(const FillSpec&, const FillSpec&) = default;
 };
 

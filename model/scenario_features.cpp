@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kMostShift = 1LL << 20;
 constexpr std::int64_t kMostStride = 64;
 constexpr std::int64_t kMostExtra = 4096;
+constexpr double kMostSink = 64;
 constexpr std::int64_t kMostFirstEntry = 4096;
 
 bool is_gqa(const Scenario& s) { return s.op == Operator::gqa; }
@@ -162,6 +163,10 @@ class FeatureChecker {
             "fill.index", fill.index,
             "must be 0, or for the position fills the digit or block, at least 0");
     require_between("fill.first_entry", fill.first_entry, kMostFirstEntry);
+    require(std::abs(fill.sink_logit) <= kMostSink, "fill.sink_logit", fill.sink_logit,
+            fmt::format("must be between -{0} and {0}", kMostSink));
+    require(fill.sink_logit == 0 || s_.head_sink, "fill.sink_logit", fill.sink_logit,
+            "must be 0 without head_sink");
     require(fill.first_entry == 0 || fill.kind != FillKind::literal, "fill.first_entry",
             fill.first_entry, "must be 0 for a literal fill");
   }
@@ -260,6 +265,8 @@ void repair_features(Scenario& s) {
   s.fill.first_entry = s.fill.kind == FillKind::literal
                            ? 0
                            : std::clamp<std::int64_t>(s.fill.first_entry, 0, kMostFirstEntry);
+  const bool weighs = s.head_sink && std::isfinite(s.fill.sink_logit);
+  s.fill.sink_logit = weighs ? std::clamp(s.fill.sink_logit, -kMostSink, kMostSink) : 0;
 }
 
 std::vector<Refusal> literal_refusals(const Scenario& s) {

@@ -138,6 +138,7 @@ void read_fill(const Json& json, FillSpec& fill) {
   reader.read("seed", fill.seed);
   reader.read("index", fill.index);
   reader.read("first_entry", fill.first_entry);
+  reader.read("sink_logit", fill.sink_logit);
   reader.finish();
 }
 
@@ -215,6 +216,7 @@ Json fill_json(const FillSpec& fill) {
   json["seed"] = fill.seed;
   if (fill.index != 0) json["index"] = fill.index;
   if (fill.first_entry != 0) json["first_entry"] = fill.first_entry;
+  if (fill.sink_logit != 0) json["sink_logit"] = fill.sink_logit;
   return json;
 }
 

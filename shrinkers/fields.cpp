@@ -147,6 +147,7 @@ std::vector<Field> scalar_fields(const Scenario& s) {
   add("fill.kind", std::string(model::to_string(s.fill.kind)));
   add("fill.seed", number(s.fill.seed));
   add("fill.index", number(s.fill.index));
+  if (s.fill.sink_logit != 0) add("fill.sink_logit", number(s.fill.sink_logit));
   if (s.fill.first_entry != 0) add("fill.first_entry", number(s.fill.first_entry));
   add("poison", std::string(model::to_string(s.poison)));
   return fields;

@@ -89,7 +89,7 @@ void add_features(Rank& rank, const Scenario& s) {
 }
 
 void add_values(Rank& rank, const Scenario& s) {
-  add(rank, {fill_rank(s.fill.kind), s.fill.index, s.fill.first_entry});
+  add(rank, {fill_rank(s.fill.kind), s.fill.index, s.fill.first_entry, s.fill.sink_logit != 0});
   rank.push_back(s.fill.seed);
   add(rank, {static_cast<std::int64_t>(s.poison), static_cast<std::int64_t>(s.element_type),
              s.opset, other_generations(s)});
@@ -106,7 +106,7 @@ void add_rest(Rank& rank, const Scenario& s) {
     }
   }
   for (const double value :
-       {s.scale.value_or(0), s.softcap, s.qk_norm ? s.qk_norm->epsilon : 0.0}) {
+       {s.scale.value_or(0), s.softcap, s.fill.sink_logit, s.qk_norm ? s.qk_norm->epsilon : 0.0}) {
     rank.push_back(std::bit_cast<std::uint64_t>(value));
   }
   add(rank, {s.softmax_precision ? static_cast<std::int64_t>(*s.softmax_precision) : 0});

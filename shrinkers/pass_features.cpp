@@ -47,6 +47,7 @@ void shrink_features(Attempt& attempt) {
   propose_edit(attempt, [](Scenario& s) { s.qk_norm.reset(); });
   propose_edit(attempt, [](Scenario& s) { s.softcap = 0; });
   propose_edit(attempt, [](Scenario& s) { s.head_sink = false; });
+  propose_edit(attempt, [](Scenario& s) { s.fill.sink_logit = 0; });
   propose_edit(attempt, [](Scenario& s) { s.smooth_softmax = false; });
   propose_edit(attempt, [](Scenario& s) { s.qk_output = model::QkOutput::none; });
   propose_edit(attempt, [](Scenario& s) { s.right_window_size.reset(); });

@@ -2,6 +2,7 @@
 #include "tests/model/families.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvcheck::model {
 namespace {
@@ -59,6 +60,7 @@ void add_gqa(std::vector<Family>& out, std::int64_t n, FillSpec fill, ElementTyp
   out.push_back({"bias", bias});
   Scenario sink = decode;
   sink.head_sink = true;
+  sink.fill.sink_logit = std::round(std::log(static_cast<double>(n)) * 8) / 8;
   sink.scale = 0.2;
   out.push_back({"sink", sink});
   Scenario rotary = windowed(n, fill, type);

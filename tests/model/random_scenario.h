@@ -95,6 +95,7 @@ class ScenarioSource {
     if (chance(30)) s.softcap = static_cast<double>(between(1, 40)) / 8;
     s.smooth_softmax = chance(20);
     s.head_sink = chance(20);
+    if (chance(10)) s.fill.sink_logit = static_cast<double>(between(-8, 80)) / 8;
     if (chance(30)) {
       s.rotary = RotarySpec{chance(50), between(0, s.head_size), {}};
       if (chance(50))

@@ -287,6 +287,14 @@ std::vector<Rule> fill_rules() {
   const auto first_entry = [](std::int64_t first) {
     return [first](Scenario& s) { s.fill.first_entry = first; };
   };
+  const auto sink_logit = [](double logit) {
+    return [logit](Scenario& s) { s.fill.sink_logit = logit; };
+  };
+  const auto with_sink = [] {
+    Scenario s = gqa();
+    s.head_sink = true;
+    return s;
+  };
   return {
       {"fill_index", gqa(), [](Scenario& s) { s.fill.index = 1; }, "fill.index", index, nothing},
       {"fill_index_negative", gqa(), position(-1), "fill.index", index, position(0)},
@@ -296,6 +304,10 @@ std::vector<Rule> fill_rules() {
        "must be between 0 and 4096", nothing},
       {"first_entry_huge", gqa(), first_entry(4097), "fill.first_entry",
        "must be between 0 and 4096", first_entry(4096)},
+      {"sink_logit_huge", with_sink(), sink_logit(65), "fill.sink_logit",
+       "must be between -64 and 64", sink_logit(64)},
+      {"sink_logit_alone", gqa(), sink_logit(1), "fill.sink_logit", "must be 0 without head_sink",
+       nothing},
       {"first_entry_literal", gqa(),
        [](Scenario& s) {
          s.fill.kind = FillKind::literal;

@@ -84,6 +84,7 @@ TEST(Order, RanksEveryPartBeforeTheNext) {
       [](Scenario& s) { s.fill.kind = model::FillKind::random; },
       [](Scenario& s) { s.fill.index = 1; },
       [](Scenario& s) { s.fill.first_entry = 1; },
+      [](Scenario& s) { s.fill.sink_logit = 1; },
       [](Scenario& s) { s.fill.seed = 1; },
       [](Scenario& s) { s.poison = model::Poison::finite; },
       [](Scenario& s) { s.element_type = model::ElementType::f16; },

@@ -246,6 +246,7 @@ void collect(const nlohmann::ordered_json& json, const std::string& path,
 TEST(FeatureFields, NameEveryFieldOfTheJsonForm) {
   Scenario gqa = every_gqa_feature();
   gqa.fill.first_entry = 2;
+  gqa.fill.sink_logit = 3;
   gqa.fill.index = 1;
   gqa.scale = 0.5;
   gqa.share_buffers = false;
