@@ -198,6 +198,12 @@ bool bears_nan(const Capabilities& target, const Scenario& scenario) {
   return target.has("nan_safe") || (scenario.op == Operator::gqa && target.has("nan_safe_gqa"));
 }
 
+std::string fixed_data_reason(const Scenario& scenario) {
+  return scenario.fill.kind == model::FillKind::literal
+             ? "the tensors of the scenario are spelled out"
+             : "";
+}
+
 std::string unsupported_reason(const Capabilities& target, const Scenario& scenario) {
   const std::string op(to_string(scenario.op));
   const std::string type(to_string(scenario.element_type));

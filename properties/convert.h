@@ -24,6 +24,10 @@ model::ArithmeticProfile arithmetic_profile(const kernels::Capabilities& target,
 /// Whether the target promises that NaN in unspecified rows has no influence here.
 bool bears_nan(const kernels::Capabilities& target, const model::Scenario& scenario);
 
+/// Why the scenario cannot be run with other data, other steps or one entry alone: its tensors are
+/// spelled out. Empty = it can.
+std::string fixed_data_reason(const model::Scenario& scenario);
+
 /// Why `target` does not claim to take the scenario; empty = it does.
 std::string unsupported_reason(const kernels::Capabilities& target,
                                const model::Scenario& scenario);

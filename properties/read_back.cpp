@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "model/fill.h"
+#include "model/literal.h"
 #include "model/oracle.h"
 #include "model/visibility.h"
 #include "properties/case.h"
@@ -103,6 +104,7 @@ Scenario with_position_fill(const Scenario& scenario, FillKind kind, std::int64_
   Scenario launch = scenario;
   launch.fill.kind = kind;
   launch.fill.index = index;
+  model::fit_literals(launch);
   return launch;
 }
 
@@ -110,6 +112,10 @@ ReadBack measure_visibility(kernels::Target& target, const Scenario& scenario) {
   const model::Timeline timeline(scenario);
   ReadBack result;
   result.queries = expected_queries(scenario, timeline);
+  if (scenario.fill.kind == FillKind::literal && scenario.mask.kind != model::MaskKind::none) {
+    result.problem = fixed_data_reason(scenario) + ", so its mask cannot be asked with other data";
+    return result;
+  }
   const std::int64_t length = longest(timeline);
   const std::int64_t blocks = (length + scenario.value_head_size - 1) / scenario.value_head_size;
   for (auto& query : result.queries) query.measured = true;

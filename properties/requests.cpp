@@ -36,34 +36,27 @@ bool has_unspecified_rows(const Scenario& scenario) {
   return scenario.op == model::Operator::gqa || scenario.nonpad_kv_seqlen;
 }
 
-Tensor mask_tensor(const Scenario& scenario, const model::Timeline& timeline, std::size_t step,
-                   std::int64_t queries) {
-  const auto& entries = timeline.steps()[step].entries;
-  std::int64_t columns = scenario.nonpad_kv_seqlen ? timeline.buffer_rows() : 0;
-  for (const auto& entry : entries) columns = std::max(columns, entry.length);
-  std::vector<std::int64_t> shape{queries, columns};
-  if (scenario.mask.rank >= 3) shape.insert(shape.begin(), scenario.query_heads);
-  if (scenario.mask.rank >= 4) shape.insert(shape.begin(), scenario.batch);
+Tensor mask_tensor(const Scenario& scenario, const model::Timeline& timeline, std::size_t step) {
+  const std::vector<std::int64_t> shape = mask_shape(scenario, timeline, step);
   const bool boolean = scenario.mask.kind == model::MaskKind::boolean;
   Tensor tensor = Tensor::zeros(
       boolean ? kernels::ElementType::boolean : to_kernel(scenario.element_type), shape);
-  const std::int64_t entries_shown = scenario.mask.rank >= 4 ? scenario.batch : 1;
-  const std::int64_t heads_shown = scenario.mask.rank >= 3 ? scenario.query_heads : 1;
+  // Dimensions that the rank lacks have one element, whose cells all share.
+  std::vector<std::int64_t> whole(4 - shape.size(), 1);
+  whole.insert(whole.end(), shape.begin(), shape.end());
   const double hidden = -std::numeric_limits<double>::infinity();
   std::optional<Writer> writer;
   if (!boolean) writer.emplace(tensor);
   std::size_t flat = 0;
-  for (std::int64_t b = 0; b < entries_shown; ++b) {
-    // A mask shared by all entries is bound to positions of entry 0, whose origin all share.
-    const std::int64_t origin = entries[static_cast<std::size_t>(b)].origin.value;
-    for (std::int64_t h = 0; h < heads_shown; ++h) {
-      for (std::int64_t i = 0; i < queries; ++i) {
-        for (std::int64_t j = 0; j < columns; ++j) {
-          const bool hides = mask_hides(scenario, b, h, {origin + i}, {j});
+  for (std::int64_t b = 0; b < whole[0]; ++b) {
+    for (std::int64_t h = 0; h < whole[1]; ++h) {
+      for (std::int64_t i = 0; i < whole[2]; ++i) {
+        for (std::int64_t j = 0; j < whole[3]; ++j) {
+          const model::MaskCell cell = mask_cell(scenario, timeline, step, b, h, i, {j});
           if (boolean) {
-            tensor.bytes[flat++] = std::byte{hides ? std::uint8_t{0} : std::uint8_t{1}};
+            tensor.bytes[flat++] = std::byte{cell.hides ? std::uint8_t{0} : std::uint8_t{1}};
           } else {
-            writer->put(hides ? hidden : mask_bias(scenario, b, h, {origin + i}, {j}));
+            writer->put(cell.hides ? hidden : cell.bias);
           }
         }
       }
@@ -116,7 +109,7 @@ kernels::StepRequest step_request(const Scenario& scenario, const model::Timelin
     }
   }
   if (scenario.mask.kind != model::MaskKind::none) {
-    request.mask = mask_tensor(scenario, timeline, step, queries);
+    request.mask = mask_tensor(scenario, timeline, step);
   }
   if (has_unspecified_rows(scenario)) {
     const auto layout_rows = [&](std::size_t b) {

@@ -3,6 +3,7 @@
 
 #include "properties/catalog.h"
 #include "properties/compare_runs.h"
+#include "properties/convert.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -89,7 +90,7 @@ Judgement judge(Case& c) {
 }
 
 std::string inapplicable(const Scenario& scenario, const kernels::Capabilities&) {
-  return scenario.batch > 1 ? "" : "one batch entry has no company";
+  return scenario.batch > 1 ? fixed_data_reason(scenario) : "one batch entry has no company";
 }
 
 }  // namespace

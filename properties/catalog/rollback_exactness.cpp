@@ -5,6 +5,7 @@
 
 #include "properties/catalog.h"
 #include "properties/compare_runs.h"
+#include "properties/convert.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -144,7 +145,7 @@ std::string inapplicable(const Scenario& scenario, const kernels::Capabilities& 
   const bool any =
       std::any_of(scenario.steps.begin(), scenario.steps.end(),
                   [](const model::Step& step) { return std::holds_alternative<Rollback>(step); });
-  return any ? "" : "the scenario has no rollback";
+  return any ? fixed_data_reason(scenario) : "the scenario has no rollback";
 }
 
 }  // namespace

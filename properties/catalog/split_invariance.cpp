@@ -5,6 +5,7 @@
 
 #include "properties/catalog.h"
 #include "properties/compare_runs.h"
+#include "properties/convert.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -142,8 +143,8 @@ Judgement judge(Case& c) {
 }
 
 std::string inapplicable(const Scenario& scenario, const kernels::Capabilities&) {
-  return scenario.causal ? ""
-                         : "without a causal mask early queries see later tokens of their step";
+  if (!scenario.causal) return "without a causal mask early queries see later tokens of their step";
+  return fixed_data_reason(scenario);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "model/visibility.h"
 #include "properties/catalog.h"
+#include "properties/convert.h"
 #include "properties/position_text.h"
 #include "properties/read_back.h"
 
@@ -102,8 +103,10 @@ Judgement judge_by_launches(Case& c) {
                            "all logits are 0");
 }
 
-std::string inapplicable(const model::Scenario&, const kernels::Capabilities& target) {
-  return target.outputs || target.visible ? "" : "the target shows neither outputs nor a mask";
+std::string inapplicable(const model::Scenario& scenario, const kernels::Capabilities& target) {
+  if (target.visible) return "";
+  return target.outputs ? fixed_data_reason(scenario)
+                        : "the target shows neither outputs nor a mask";
 }
 
 }  // namespace

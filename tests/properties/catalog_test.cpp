@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/cpu_naive.h"
 #include "kernels/cpu/faults.h"
+#include "model/scenario_json.h"
 #include "tests/properties/first_failure.h"
 
 namespace kvcheck::properties {
@@ -62,6 +63,38 @@ TEST(Catalog, HoldsOnTheHealthyKernel) {
     const auto failure = first_failure(*target, property, 2, 400);
     EXPECT_FALSE(failure.has_value()) << property.id << ": " << failure->judgement.text;
   }
+}
+
+/// Judges `text` by every property that applies; the names of those that failed.
+std::vector<std::string> failed_properties(kernels::Target& target, const char* text,
+                                           std::set<std::string>& applied) {
+  std::vector<std::string> failed;
+  Case c(target, model::parse_scenario(text));
+  for (const Property& property : catalog()) {
+    if (!property.inapplicable(c.scenario(), target.capabilities()).empty()) continue;
+    applied.insert(property.id);
+    if (property.judge(c).verdict == Verdict::failed) failed.push_back(property.id);
+  }
+  return failed;
+}
+
+TEST(Catalog, JudgesTensorsThatAreSpelledOutAndNeitherCutsNorReplacesThem) {
+  const char* literal = R"({"schema":1,"operator":"attention","opset":24,"head_size":1,
+      "causal":true,"mask":{"kind":"boolean","rank":2},"fill":{"kind":"literal"},"steps":[
+      {"append":2,"q":[[[[2]],[[4]]]],"k":[[[[1]],[[3]]]],"v":[[[[1]],[[5]]]],
+       "mask":[[true,true],[true,false]]},
+      {"append":1,"q":[[[[1]]]],"k":[[[[1]]]],"v":[[[[8]]]],"mask":[[false,true,true]]}]})";
+  std::set<std::string> applied;
+  EXPECT_EQ(failed_properties(*kernels::make_cpu_naive(), literal, applied),
+            std::vector<std::string>{});
+  EXPECT_TRUE(applied.count("values.within_bound"));
+  for (const char* other : {"mask.visible_set", "cache.split_invariance", "batch.no_company"}) {
+    EXPECT_FALSE(applied.count(other)) << other;
+  }
+  const auto broken = kernels::make_cpu_naive("mask_first_row_for_all");
+  ASSERT_NE(broken, nullptr);
+  EXPECT_EQ(failed_properties(*broken, literal, applied),
+            std::vector<std::string>{"values.within_bound"});
 }
 
 TEST(Catalog, KillsEveryPlantedFault) {

@@ -1,6 +1,9 @@
 // What a target claims decides what it is given.
 #include "properties/convert.h"
 
+#include <string>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu_naive.h"
@@ -53,6 +56,42 @@ TEST(UnsupportedReason, NamesTheFeatureThatAStepNeeds) {
             "queries_differ");
   EXPECT_EQ(reason(R"({"schema":1,"operator":"gqa","steps":[{"append":2,"queries":0}]})"),
             "queryless_append");
+}
+
+TEST(UnsupportedReason, NamesEveryFeatureOfTheOperatorsThatIsNotClaimed) {
+  const std::pair<const char*, const char*> gqa[] = {
+      {R"("causal":false)", "bidirectional"},
+      {R"("cache":{"window_size":0})", "empty_window"},
+      {R"("mask":{"kind":"additive","rank":4})", "attention_bias"},
+      {R"("packed_qkv":true)", "packed_qkv"},
+      {R"("softcap":2)", "softcap"},
+      {R"("smooth_softmax":true)", "smooth_softmax"},
+      {R"("head_sink":true)", "head_sink"},
+      {R"("rotary":{})", "rotary"},
+      {R"("qk_norm":{})", "qk_norm"},
+      {R"("qk_output":"biased")", "qk_output"},
+      {R"("cache":{"quantisation":{"kind":"int4"}})", "quantised_int4"},
+  };
+  for (const auto& [field, feature] : gqa) {
+    const std::string text =
+        R"({"schema":1,"operator":"gqa",)" + std::string(field) + R"(,"steps":[{"append":2}]})";
+    EXPECT_EQ(reason(text.c_str()), feature) << field;
+  }
+  const std::pair<const char*, const char*> attention[] = {
+      {R"("softcap":2)", "softcap"},
+      {R"("input_rank":3)", "rank_3"},
+      {R"("softmax_precision":"f64")", "softmax_precision"},
+      {R"("mask":{"kind":"boolean","rank":1})", "mask_boolean"},
+      {R"("qk_output":"raw")", "qk_output"},
+  };
+  for (const auto& [field, feature] : attention) {
+    const std::string text = R"({"schema":1,"operator":"attention","opset":23,)" +
+                             std::string(field) + R"(,"steps":[{"append":2}]})";
+    EXPECT_EQ(reason(text.c_str()), feature) << field;
+  }
+  EXPECT_EQ(reason(R"({"schema":1,"operator":"gqa","steps":[{"append":2},
+                       {"append":0,"queries":1}]})"),
+            "shared_kv");
 }
 
 TEST(ArithmeticProfile, ScalesToDoubleAndFollowsTheOperatorAndType) {
