@@ -5,6 +5,7 @@
 
 #include "model/scenario_json.h"
 #include "properties/convert.h"
+#include "properties/diagnosis.h"
 #include "properties/evidence.h"
 #include "properties/search.h"
 #include "shrinkers/explain.h"
@@ -80,6 +81,10 @@ FindingRecord investigate(kernels::Target& target, const Property& property,
   finding.summary = last.text;
   finding.hash = model::content_hash(finding.minimal);
   finding.evidence = collect_evidence(target, finding.minimal, last);
+  // The first scenario tells more readings apart than the minimal one.
+  for (auto& sentence : diagnosis_words(target, scenario)) {
+    finding.evidence.words.push_back(std::move(sentence));
+  }
   if (!finding.deterministic) {
     finding.evidence.notes.push_back(fmt::format(
         "Not deterministic: failed in {} of {} further runs.", again, options.gate_runs));

@@ -60,15 +60,19 @@ Table table_of(ElementType type, const std::vector<std::int64_t>& counts) {
   return table;
 }
 
+/// Where the reading is seen, and how far it is separated at the largest of these n.
 std::string seen_at(const std::map<std::int64_t, Row>& by_count, const std::string& column) {
   std::string counts;
+  double separation = 0;
   bool everywhere = true;
   for (const auto& [n, row] : by_count) {
     const bool seen = row.at(column) > 1;
     everywhere = everywhere && seen;
     if (seen) counts += (counts.empty() ? "" : ", ") + fmt::format("{}", n);
+    if (seen) separation = row.at(column);
   }
-  return everywhere ? "all" : counts.empty() ? "-" : counts;
+  if (counts.empty()) return "-";
+  return fmt::format("{} ({:.2g})", everywhere ? "all" : counts, separation);
 }
 
 void print(const Table& table, const std::vector<std::int64_t>& counts, ElementType type) {
