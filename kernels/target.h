@@ -72,9 +72,9 @@ struct Capabilities {
   bool rows = true;
   bool visible = false;
   std::set<std::string> operators;      ///< "gqa", "attention".
-  std::set<int> opsets;                 ///< Of attention: 23, 24.
+  std::set<int> opsets;                 ///< Of attention: 23 to 25.
   std::set<std::string> element_types;  ///< "f32", "f16", ...
-  std::set<std::string> layouts;        ///< "full", "block".
+  std::set<std::string> layouts;        ///< "full", "block", "min_overflow".
   std::int64_t head_size_multiple = 1;  ///< gqa: head_size is a multiple of this.
   /// Optional abilities and promises, by name:
   ///   mask_boolean mask_additive   attn_mask of the attention operator
@@ -87,13 +87,11 @@ struct Capabilities {
   ///   idle_entries                 a step may leave an entry without a token
   ///   shared_kv                    gqa: a step may ask queries without new tokens
   ///   empty_append                 attention: the same with a past
-  ///   bidirectional empty_window attention_bias packed_qkv smooth_softmax head_sink rotary
-  ///   position_ids qk_norm qk_output quantised_int8 quantised_int4 quantised_fp8
-  ///   quantised_per_channel        gqa: the operator's inputs and attributes of that name
-  ///   attention_window mask_broadcast short_mask rank_3 softmax_precision
-  ///                                attention: windows of opset 25, masks with dimensions of 1 or
-  ///                                of rank 1, masks with fewer columns, (B,S,N*H) tensors
-  ///   softcap                      both operators
+  ///   bidirectional                gqa: causal false
+  ///   empty_window                 gqa: window_size 0, which sees nothing
+  ///   attention_bias               gqa: an additive mask [B|1,Nq|1,Sq,T]
+  ///   attention_window             attention: window_size, from opset 25 on
+  ///   mask_broadcast short_mask    masks with dimensions of 1 or of rank 1; with fewer columns
   ///   load                         the harness may put a past into the cache
   ///   queryless_append             tokens may be appended without asking a query
   ///   rollback                     newest tokens can be dropped

@@ -44,32 +44,45 @@ std::string missing_gqa_feature(const Capabilities& target, const Scenario& scen
   return "";
 }
 
-/// The first optional feature of the operator that the scenario uses and the target does not
-/// claim; empty = none.
-std::string missing_operator_feature(const Capabilities& target, const Scenario& s) {
-  const bool gqa = s.op == Operator::gqa;
-  const auto& quantisation = s.cache.quantisation;
+/// Said of what no session can carry yet: it is not asked for, whatever the target claims.
+constexpr std::string_view kModelAlone = " (only the model answers for it so far)";
+
+/// The first optional feature that the scenario uses and that a session does not carry; empty =
+/// none.
+std::string uncarried_feature(const Scenario& s) {
+  const auto quantisation = s.cache.quantisation.kind;
   const std::pair<bool, std::string> uses[] = {
-      {gqa && !s.causal, "bidirectional"},
-      {gqa && s.cache.window_size == 0, "empty_window"},
-      {!gqa && (s.cache.window_size || s.right_window_size), "attention_window"},
-      {gqa && s.mask.kind != model::MaskKind::none, "attention_bias"},
-      {s.mask.rank == 1 || s.mask.one_entry || s.mask.one_head || s.mask.one_query,
-       "mask_broadcast"},
-      {s.mask.missing_columns > 0, "short_mask"},
-      {s.input_rank == 3, "rank_3"},
+      {s.right_window_size.has_value(), "right_window_size"},
+      {s.input_rank == 3, "input_rank 3"},
       {s.packed_qkv, "packed_qkv"},
       {s.softcap != 0, "softcap"},
       {s.smooth_softmax, "smooth_softmax"},
       {s.head_sink, "head_sink"},
       {s.rotary.has_value(), "rotary"},
-      {s.rotary && s.rotary->position_ids, "position_ids"},
       {s.qk_norm.has_value(), "qk_norm"},
       {s.qk_output != model::QkOutput::none, "qk_output"},
       {s.softmax_precision.has_value(), "softmax_precision"},
-      {quantisation.kind != model::QuantisationKind::none,
-       "quantised_" + std::string(to_string(quantisation.kind))},
-      {quantisation.per_channel, "quantised_per_channel"},
+      {quantisation != model::QuantisationKind::none,
+       fmt::format("cache.quantisation {}", to_string(quantisation))},
+  };
+  for (const auto& [used, feature] : uses) {
+    if (used) return feature + std::string(kModelAlone);
+  }
+  return "";
+}
+
+/// The first optional feature of the operator that the scenario uses and the target does not
+/// claim; empty = none.
+std::string missing_operator_feature(const Capabilities& target, const Scenario& s) {
+  const bool gqa = s.op == Operator::gqa;
+  const std::pair<bool, std::string> uses[] = {
+      {gqa && !s.causal, "bidirectional"},
+      {gqa && s.cache.window_size == 0, "empty_window"},
+      {!gqa && s.cache.window_size, "attention_window"},
+      {gqa && s.mask.kind != model::MaskKind::none, "attention_bias"},
+      {s.mask.rank == 1 || s.mask.one_entry || s.mask.one_head || s.mask.one_query,
+       "mask_broadcast"},
+      {s.mask.missing_columns > 0, "short_mask"},
   };
   for (const auto& [used, feature] : uses) {
     if (used && !target.has(feature)) return feature;
@@ -211,6 +224,12 @@ std::string unsupported_reason(const Capabilities& target, const Scenario& scena
   if (!target.operators.count(op)) return fmt::format("operator {}", op);
   if (!target.element_types.count(type)) return fmt::format("element_type {}", type);
   if (!target.layouts.count(layout)) return fmt::format("cache.layout {}", layout);
+  // Requests and comparisons of rows take row r of an entry for position first + r.
+  using enum model::LayoutKind;
+  const auto kind = scenario.cache.layout;
+  if (kind == ring || kind == sinks || kind == paged) {
+    return fmt::format("cache.layout {}{}", layout, kModelAlone);
+  }
   if (scenario.op == Operator::attention && !target.opsets.count(scenario.opset)) {
     return fmt::format("opset {}", scenario.opset);
   }
@@ -227,7 +246,8 @@ std::string unsupported_reason(const Capabilities& target, const Scenario& scena
       !target.has("mask_additive")) {
     return "mask_additive";
   }
-  const std::string feature = missing_operator_feature(target, scenario);
+  std::string feature = uncarried_feature(scenario);
+  if (feature.empty()) feature = missing_operator_feature(target, scenario);
   if (!feature.empty()) return feature;
   return missing_step_feature(target, scenario);
 }

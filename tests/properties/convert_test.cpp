@@ -36,6 +36,16 @@ TEST(UnsupportedReason, NamesTheFirstFieldThatIsNotClaimed) {
             "opset 24");
 }
 
+TEST(UnsupportedReason, LeavesLayoutsWhoseRowsAreNotInOrderToTheModel) {
+  kernels::Capabilities bold = modest();
+  bold.layouts.insert("ring");
+  const auto ring = model::parse_scenario(R"({"schema":1,"operator":"gqa",
+      "cache":{"layout":"ring","capacity":4,"window_size":2},"steps":[{"append":1}]})");
+  EXPECT_EQ(unsupported_reason(bold, ring),
+            "cache.layout ring (only the model answers for it so far)");
+  EXPECT_EQ(unsupported_reason(modest(), ring), "cache.layout ring");
+}
+
 TEST(UnsupportedReason, NamesTheFeatureThatAStepNeeds) {
   EXPECT_EQ(reason(R"({"schema":1,"operator":"gqa","steps":[{"past":2},{"append":1}]})"), "load");
   EXPECT_EQ(reason(R"({"schema":1,"operator":"gqa","steps":[{"append":2},{"rollback":1}]})"),
@@ -59,30 +69,31 @@ TEST(UnsupportedReason, NamesTheFeatureThatAStepNeeds) {
 }
 
 TEST(UnsupportedReason, NamesEveryFeatureOfTheOperatorsThatIsNotClaimed) {
-  const std::pair<const char*, const char*> gqa[] = {
+  const std::string kAlone = " (only the model answers for it so far)";
+  const std::pair<const char*, std::string> gqa[] = {
       {R"("causal":false)", "bidirectional"},
       {R"("cache":{"window_size":0})", "empty_window"},
       {R"("mask":{"kind":"additive","rank":4})", "attention_bias"},
-      {R"("packed_qkv":true)", "packed_qkv"},
-      {R"("softcap":2)", "softcap"},
-      {R"("smooth_softmax":true)", "smooth_softmax"},
-      {R"("head_sink":true)", "head_sink"},
-      {R"("rotary":{})", "rotary"},
-      {R"("qk_norm":{})", "qk_norm"},
-      {R"("qk_output":"biased")", "qk_output"},
-      {R"("cache":{"quantisation":{"kind":"int4"}})", "quantised_int4"},
+      {R"("packed_qkv":true)", "packed_qkv" + kAlone},
+      {R"("softcap":2)", "softcap" + kAlone},
+      {R"("smooth_softmax":true)", "smooth_softmax" + kAlone},
+      {R"("head_sink":true)", "head_sink" + kAlone},
+      {R"("rotary":{})", "rotary" + kAlone},
+      {R"("qk_norm":{})", "qk_norm" + kAlone},
+      {R"("qk_output":"biased")", "qk_output" + kAlone},
+      {R"("cache":{"quantisation":{"kind":"int4"}})", "cache.quantisation int4" + kAlone},
   };
   for (const auto& [field, feature] : gqa) {
     const std::string text =
         R"({"schema":1,"operator":"gqa",)" + std::string(field) + R"(,"steps":[{"append":2}]})";
     EXPECT_EQ(reason(text.c_str()), feature) << field;
   }
-  const std::pair<const char*, const char*> attention[] = {
-      {R"("softcap":2)", "softcap"},
-      {R"("input_rank":3)", "rank_3"},
-      {R"("softmax_precision":"f64")", "softmax_precision"},
+  const std::pair<const char*, std::string> attention[] = {
+      {R"("softcap":2)", "softcap" + kAlone},
+      {R"("input_rank":3)", "input_rank 3" + kAlone},
+      {R"("softmax_precision":"f64")", "softmax_precision" + kAlone},
       {R"("mask":{"kind":"boolean","rank":1})", "mask_boolean"},
-      {R"("qk_output":"raw")", "qk_output"},
+      {R"("qk_output":"raw")", "qk_output" + kAlone},
   };
   for (const auto& [field, feature] : attention) {
     const std::string text = R"({"schema":1,"operator":"attention","opset":23,)" +
