@@ -18,13 +18,12 @@ void for_each_element(Oracle& oracle, Visit visit) {
   for (std::size_t step = 0; step < s.steps.size(); ++step) {
     const TimelineStep& state = oracle.timeline().steps()[step];
     if (!state.defined || !std::holds_alternative<Append>(s.steps[step])) continue;
-    const std::int64_t queries = oracle.expected(step).queries;
+    const Expected& expected = oracle.expected(step);
     for (std::int64_t b = 0; b < s.batch; ++b) {
       for (std::int64_t i = 0; i < state.entries[static_cast<std::size_t>(b)].queries; ++i) {
         for (std::int64_t h = 0; h < s.query_heads; ++h) {
           for (std::int64_t c = 0; c < s.value_head_size; ++c) {
-            const std::int64_t at = ((b * queries + i) * s.query_heads + h) * s.value_head_size + c;
-            visit(ElementAt{step, b, i, h, c}, static_cast<std::size_t>(at));
+            visit(ElementAt{step, b, i, h, c}, element_index(s, expected, b, i, h, c));
           }
         }
       }

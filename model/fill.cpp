@@ -91,11 +91,6 @@ Fill::Fill(const Scenario& scenario, const Timeline& timeline)
   }
 }
 
-bool Fill::position_fill() const {
-  return scenario_->fill.kind == FillKind::position_code ||
-         scenario_->fill.kind == FillKind::position_block;
-}
-
 struct Fill::QueryRow {
   std::uint64_t own = 0;
   std::array<std::uint64_t, std::tuple_size_v<decltype(NeedleSet::needles)>> codes{};
@@ -119,7 +114,7 @@ double Fill::key(std::int64_t entry, std::int64_t kv_head, Token token, std::int
 
 double Fill::value(std::int64_t entry, std::int64_t kv_head, Token token, std::int64_t lane) const {
   if (literal_) return literal_->value(entry, kv_head, token, lane);
-  if (position_fill()) {
+  if (is_position_fill(scenario_->fill.kind)) {
     return lane == position_lane(*scenario_, entry, kv_head, token.position) ? 1.0 : 0.0;
   }
   return value_lane(row_hash(*scenario_, kValue, entry, kv_head, token), lane);
@@ -143,7 +138,7 @@ Fill::QueryRow Fill::query_source(std::size_t step, std::int64_t entry, std::int
 }
 
 double Fill::query_lane(const QueryRow& row, std::int64_t lane) const {
-  if (position_fill()) return 0;
+  if (is_position_fill(scenario_->fill.kind)) return 0;
   const double normal = roughly_normal(nth_of(row.own, lane));
   if (row.set == nullptr) return round_to(scenario_->element_type, normal);
   double sum = kQueryNoise * normal;
@@ -181,7 +176,7 @@ void Fill::value_row(std::int64_t entry, std::int64_t kv_head, Token token,
     return;
   }
   std::int64_t lane = 0;
-  if (position_fill()) {
+  if (is_position_fill(scenario_->fill.kind)) {
     const std::int64_t lit = position_lane(*scenario_, entry, kv_head, token.position);
     for (double& element : row) element = lane++ == lit ? 1.0 : 0.0;
     return;

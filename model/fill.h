@@ -56,7 +56,6 @@ class Fill {
   QueryRow query_source(std::size_t step, std::int64_t entry, std::int64_t query_head,
                         std::int64_t query) const;
   double query_lane(const QueryRow& row, std::int64_t lane) const;
-  bool position_fill() const;
 
   const Scenario* scenario_;
   const Timeline* timeline_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
 #include <variant>
 
 #include "model/mask.h"
@@ -138,9 +139,11 @@ StepShapes literal_shapes(const Scenario& s, const Timeline& timeline, std::size
 }
 
 void fit_literals(Scenario& scenario) {
-  const Timeline timeline(scenario);
   FillKind& fill = scenario.fill.kind;
-  if (fill == FillKind::literal && !can_be_spelled_out(scenario, timeline)) fill = FillKind::random;
+  // Every repair comes by here, and few scenarios are literal.
+  std::optional<Timeline> timeline;
+  if (fill == FillKind::literal) timeline.emplace(scenario);
+  if (timeline && !can_be_spelled_out(scenario, *timeline)) fill = FillKind::random;
   const bool literal = fill == FillKind::literal;
   std::int64_t rollbacks = 0;
   for (std::size_t step = 0; step < scenario.steps.size(); ++step) {
@@ -152,7 +155,7 @@ void fit_literals(Scenario& scenario) {
     }
     if (append != nullptr && literal) append->generation = rollbacks;
     StepTensors& tensors = append != nullptr ? append->tensors : past->tensors;
-    const StepShapes shapes = literal ? literal_shapes(scenario, timeline, step) : StepShapes{};
+    const StepShapes shapes = literal ? literal_shapes(scenario, *timeline, step) : StepShapes{};
     fit(tensors.q, shapes.q, 0);
     fit(tensors.k, shapes.k, 0);
     fit(tensors.v, shapes.v, 0);

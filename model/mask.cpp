@@ -42,10 +42,6 @@ double literal_element(const LiteralTensor& tensor, std::int64_t entry, std::int
   return tensor.values[static_cast<std::size_t>(flat)];
 }
 
-bool is_position_fill(const FillSpec& fill) {
-  return fill.kind == FillKind::position_code || fill.kind == FillKind::position_block;
-}
-
 }  // namespace
 
 bool mask_hides(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query,
@@ -63,19 +59,32 @@ bool mask_hides(const Scenario& scenario, std::int64_t entry, std::int64_t head,
 double mask_bias(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query,
                  Position key) {
   const MaskSpec& mask = scenario.mask;
-  if (mask.kind != MaskKind::additive || is_position_fill(scenario.fill)) return 0;
+  if (mask.kind != MaskKind::additive || is_position_fill(scenario.fill.kind)) return 0;
   const std::uint64_t hash =
       counter_hash(plane(scenario, kBias, entry, head), row_of(mask, query), key.value);
   // Multiples of 1/32 up to 2 take 7 significant bits, which every element type has.
   return static_cast<double>(static_cast<std::int64_t>(hash % 129) - 64) / 32.0;
 }
 
+namespace {
+
+/// Columns of the mask of a step.
+std::int64_t mask_columns(const Scenario& scenario, const Timeline& timeline, std::size_t step) {
+  std::int64_t columns = scenario.nonpad_kv_seqlen ? timeline.buffer_rows() : 0;
+  for (const EntryStep& entry : timeline.steps()[step].entries) {
+    columns = std::max(columns, entry.length);
+  }
+  return std::max<std::int64_t>(0, columns - scenario.mask.missing_columns);
+}
+
+}  // namespace
+
 MaskCell mask_cell(const Scenario& scenario, const Timeline& timeline, std::size_t step,
                    std::int64_t entry, std::int64_t head, std::int64_t query, Position key) {
   const MaskSpec& mask = scenario.mask;
   if (mask.kind == MaskKind::none) return {};
   if (mask.missing_columns > 0 || scenario.fill.kind == FillKind::literal) {
-    if (key.value >= mask_shape(scenario, timeline, step).back()) return {true, 0};
+    if (key.value >= mask_columns(scenario, timeline, step)) return {true, 0};
   }
   if (scenario.fill.kind == FillKind::literal) {
     const auto& append = std::get<Append>(scenario.steps[step]);
@@ -93,15 +102,13 @@ MaskCell mask_cell(const Scenario& scenario, const Timeline& timeline, std::size
 std::vector<std::int64_t> mask_shape(const Scenario& scenario, const Timeline& timeline,
                                      std::size_t step) {
   const MaskSpec& mask = scenario.mask;
-  std::int64_t columns = scenario.nonpad_kv_seqlen ? timeline.buffer_rows() : 0;
   std::int64_t queries = 0;
   for (const EntryStep& entry : timeline.steps()[step].entries) {
-    columns = std::max(columns, entry.length);
     queries = std::max(queries, entry.queries);
   }
   const std::vector<std::int64_t> whole{
       mask.one_entry ? 1 : scenario.batch, mask.one_head ? 1 : scenario.query_heads,
-      mask.one_query ? 1 : queries, std::max<std::int64_t>(0, columns - mask.missing_columns)};
+      mask.one_query ? 1 : queries, mask_columns(scenario, timeline, step)};
   return {whole.end() - mask.rank, whole.end()};
 }
 

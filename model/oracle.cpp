@@ -98,10 +98,10 @@ Oracle::Oracle(const Scenario& scenario, const ArithmeticProfile& profile, const
 
 Oracle::~Oracle() = default;
 
-std::size_t Oracle::element(const Expected& expected, std::int64_t entry, std::int64_t query,
-                            std::int64_t head, std::int64_t lane) const {
-  const std::int64_t row = (entry * expected.queries + query) * scenario_.query_heads + head;
-  return static_cast<std::size_t>(row * scenario_.value_head_size + lane);
+std::size_t element_index(const Scenario& scenario, const Expected& expected, std::int64_t entry,
+                          std::int64_t query, std::int64_t head, std::int64_t lane) {
+  const std::int64_t row = (entry * expected.queries + query) * scenario.query_heads + head;
+  return static_cast<std::size_t>(row * scenario.value_head_size + lane);
 }
 
 const Expected& Oracle::expected(std::size_t step) {
@@ -127,7 +127,7 @@ void Oracle::compute(std::size_t step, Expected& expected) {
   for (const EntryStep& entry : entries) {
     expected.queries = std::max(expected.queries, entry.queries);
   }
-  const std::size_t size = element(expected, scenario_.batch, 0, 0, 0);
+  const std::size_t size = element_index(scenario_, expected, scenario_.batch, 0, 0, 0);
   expected.output.assign(size, 0.0);
   expected.uncertainty.assign(size, 0.0);
   expected.bound.assign(size, {});
@@ -140,7 +140,7 @@ void Oracle::compute(std::size_t step, Expected& expected) {
       for (std::int64_t head = 0; head < scenario_.query_heads; ++head) {
         const AttentionRowInput& input = gatherer_.row(step, entry, head, query);
         if (input.keys.empty()) continue;
-        const std::size_t first = element(expected, entry, query, head, 0);
+        const std::size_t first = element_index(scenario_, expected, entry, query, head, 0);
         row.evaluate(input, lanes);
         for (std::size_t c = 0; c < lanes; ++c) {
           expected.output[first + c] = row.output(c);
@@ -157,7 +157,7 @@ double Oracle::bound_ratio(std::size_t step, std::int64_t entry, std::int64_t qu
   constexpr double kFailed = std::numeric_limits<double>::infinity();
   if (!std::isfinite(observed)) return kFailed;
   const Expected& all = expected(step);
-  const std::size_t at = element(all, entry, query, head, lane);
+  const std::size_t at = element_index(scenario_, all, entry, query, head, lane);
   const double limit = all.bound[at].total();
   if (std::isinf(limit)) return 0;
   const double distance = std::abs(observed - all.output[at]);

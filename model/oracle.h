@@ -30,6 +30,10 @@ struct Expected {
   std::vector<BoundTerms> bound;    ///< Allowed error of the target.
 };
 
+/// Index of an output element in the vectors of Expected.
+std::size_t element_index(const Scenario& scenario, const Expected& expected, std::int64_t entry,
+                          std::int64_t query, std::int64_t head, std::int64_t lane);
+
 /// Owns its scenario; fill() and timeline() refer into it, so an oracle stays where it is. One
 /// thread at a time.
 class Oracle {
@@ -67,8 +71,6 @@ class Oracle {
 
  private:
   class TruthRow;  // The row of the truth that was asked last.
-  std::size_t element(const Expected& expected, std::int64_t entry, std::int64_t query,
-                      std::int64_t head, std::int64_t lane) const;
   void compute(std::size_t step, Expected& expected);
 
   Scenario scenario_;

@@ -13,10 +13,6 @@ double between(std::uint64_t hash, double low, double width) {
   return low + width * static_cast<double>(hash % 64) / 64.0;
 }
 
-bool exact_codes(const FillSpec& fill) {
-  return fill.kind == FillKind::position_code || fill.kind == FillKind::position_block;
-}
-
 /// Scale that stores 1 exactly.
 double power_of_two(QuantisationKind kind) {
   return kind == QuantisationKind::int8 ? 0x1p-5 : kind == QuantisationKind::int4 ? 0.5 : 0.25;
@@ -44,7 +40,8 @@ double norm_weight(const Scenario& scenario, NormSide side, std::int64_t lane) {
 float cache_scale(const Scenario& scenario, CacheSide side, std::int64_t kv_head,
                   std::int64_t lane) {
   const Quantisation& quantisation = scenario.cache.quantisation;
-  if (exact_codes(scenario.fill)) return static_cast<float>(power_of_two(quantisation.kind));
+  if (is_position_fill(scenario.fill.kind))
+    return static_cast<float>(power_of_two(quantisation.kind));
   const bool per_channel = quantisation.per_channel;
   const std::uint64_t hash = counter_hash(scenario.fill.seed, kScale, static_cast<int>(side),
                                           per_channel ? kv_head : -1, per_channel ? lane : -1);

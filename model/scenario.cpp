@@ -282,6 +282,10 @@ std::string_view to_string(QkOutput output) {
   return "?";
 }
 
+bool is_position_fill(FillKind kind) {
+  return kind == FillKind::position_code || kind == FillKind::position_block;
+}
+
 std::string_view to_string(FillKind kind) {
   switch (kind) {
     case FillKind::random:

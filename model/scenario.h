@@ -56,6 +56,9 @@ enum class FillKind {
   literal          ///< As the steps spell it out (StepTensors).
 };
 
+/// position_code or position_block.
+bool is_position_fill(FillKind kind);
+
 struct FillSpec {
   FillKind kind = FillKind::random;
   std::uint64_t seed = 0;
@@ -63,8 +66,8 @@ struct FillSpec {
   /// Data of batch entry b is that of entry b + first_entry, so that one entry of a batch can be
   /// run alone.
   std::int64_t first_entry = 0;
-  /// Added to every head sink, so that it weighs against many keys: about log(keys). A number of its
-  /// own, because no length may change the data.
+  /// Added to every head sink, so that it weighs against many keys: about log(keys). A number of
+  /// its own, because no length may change the data.
   double sink_logit = 0;
   friend bool operator==(const FillSpec&, const FillSpec&) = default;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -157,8 +158,7 @@ class FeatureChecker {
 
   void check_fill() {
     const FillSpec& fill = s_.fill;
-    const bool indexed =
-        fill.kind == FillKind::position_code || fill.kind == FillKind::position_block;
+    const bool indexed = is_position_fill(fill.kind);
     require(fill.index == 0 || (indexed && fill.index > 0 && fill.index <= kMaxLength),
             "fill.index", fill.index,
             "must be 0, or for the position fills the digit or block, at least 0");
@@ -259,8 +259,7 @@ void repair_features(Scenario& s) {
   }
   repair_rotary(s);
   repair_mask(s);
-  const bool indexed =
-      s.fill.kind == FillKind::position_code || s.fill.kind == FillKind::position_block;
+  const bool indexed = is_position_fill(s.fill.kind);
   s.fill.index = indexed ? std::clamp<std::int64_t>(s.fill.index, 0, kMaxLength) : 0;
   s.fill.first_entry = s.fill.kind == FillKind::literal
                            ? 0
@@ -272,7 +271,8 @@ void repair_features(Scenario& s) {
 std::vector<Refusal> literal_refusals(const Scenario& s) {
   std::vector<Refusal> refusals;
   const bool literal = s.fill.kind == FillKind::literal;
-  const Timeline timeline(s);
+  std::optional<Timeline> timeline;
+  if (literal) timeline.emplace(s);
   std::int64_t rollbacks = 0;
   for (std::size_t i = 0; i < s.steps.size(); ++i) {
     const auto* append = std::get_if<Append>(&s.steps[i]);
@@ -287,7 +287,7 @@ std::vector<Refusal> literal_refusals(const Scenario& s) {
                           "must be left out where fill.kind is literal"});
     }
     const StepTensors& given = append != nullptr ? append->tensors : past->tensors;
-    const StepShapes wanted = literal ? literal_shapes(s, timeline, i) : StepShapes{};
+    const StepShapes wanted = literal ? literal_shapes(s, *timeline, i) : StepShapes{};
     const auto check = [&](const char* name, const LiteralTensor& tensor,
                            const std::vector<std::int64_t>& shape) {
       if (tensor.shape == shape) return;

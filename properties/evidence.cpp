@@ -55,10 +55,7 @@ ElementEvidence element_evidence(Case& c, std::size_t step, std::int64_t entry, 
                                  std::int64_t head, std::int64_t lane, double observed,
                                  double ratio) {
   const auto& expected = c.oracle().expected(step);
-  const auto at = static_cast<std::size_t>(
-      ((entry * expected.queries + query) * c.scenario().query_heads + head) *
-          c.scenario().value_head_size +
-      lane);
+  const std::size_t at = model::element_index(c.scenario(), expected, entry, query, head, lane);
   const auto& state = c.timeline().steps()[step].entries[static_cast<std::size_t>(entry)];
   const auto& bound = expected.bound[at];
   return {entry,

@@ -65,9 +65,10 @@ Result shrink(const model::Scenario& scenario, const StillFails& still_fails, co
 /// heads, head size, value head size; number of steps, of rollbacks, tokens, queries, appends that
 /// are no `Past`, tokens rolled back; layout (full, block), window (off, on), capacity, window
 /// other than capacity, window size; mask (kind, rank, share, empty rows, seed), nonpad lengths,
-/// causal (attention) or not (gqa), scale, separate buffers; fill (position_code, position_block, needles,
-/// random), its index, first entry and seed, poison, element type (f32 f16 bf16 f64), opset, generations other
-/// than the default; then the steps themselves.
+/// causal (attention) or not (gqa), scale, separate buffers; optional features, each off before on;
+/// fill (position_code, position_block, needles, random, literal), its index, first entry and seed,
+/// poison, element type (f32 f16 bf16 f64), opset, generations other than the default; then the
+/// steps themselves. The tensors of a literal fill are not compared.
 bool smaller(const model::Scenario& a, const model::Scenario& b);
 
 std::string_view to_string(Stop stop);

@@ -21,10 +21,8 @@ Judgement failure(Case& c, std::size_t step, const Worst& worst) {
   hint.query_head = worst.head;
   const auto& expected = c.oracle().expected(step);
   const auto& s = c.scenario();
-  const auto at = static_cast<std::size_t>(
-      ((worst.entry * expected.queries + worst.query) * s.query_heads + worst.head) *
-          s.value_head_size +
-      worst.lane);
+  const std::size_t at =
+      model::element_index(s, expected, worst.entry, worst.query, worst.head, worst.lane);
   const auto& state = c.timeline().steps()[step].entries[static_cast<std::size_t>(worst.entry)];
   const bool finite = std::isfinite(worst.observed);
   const std::string where =

@@ -127,9 +127,7 @@ void ExpectAnswer::add_outputs(Json& json) {
   };
   json["outputs"] = per_query([&](auto... at) { return oracle_.exact_output(step_, at...); });
   json["bound"] = per_query([&](std::int64_t b, std::int64_t i, std::int64_t h, std::int64_t c) {
-    const std::int64_t at =
-        ((b * expected.queries + i) * s_.query_heads + h) * s_.value_head_size + c;
-    return number_json(expected.bound[static_cast<std::size_t>(at)].total());
+    return number_json(expected.bound[model::element_index(s_, expected, b, i, h, c)].total());
   });
 }
 

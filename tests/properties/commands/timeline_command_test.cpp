@@ -10,24 +10,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/properties/commands/run_timeline.h"
+
 namespace kvcheck::properties {
 namespace {
 
 using nlohmann::json;
-
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-};
-
-Outcome run(const TimelineOptions& options) {
-  std::ostringstream out, err;
-  Outcome result;
-  result.code = timeline_command(options, out, err);
-  result.out = out.str();
-  result.err = err.str();
-  return result;
-}
 
 TimelineOptions block(std::int64_t capacity, std::int64_t window, std::string steps = "") {
   TimelineOptions options;

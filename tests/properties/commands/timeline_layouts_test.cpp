@@ -12,6 +12,7 @@
 #include "model/layout.h"
 #include "properties/commands/timeline_command.h"
 #include "tests/model/simulated_buffer.h"
+#include "tests/properties/commands/run_timeline.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -20,20 +21,6 @@ using model::CacheSpec;
 using model::LayoutKind;
 using model::Rows;
 using nlohmann::json;
-
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-};
-
-Outcome run(const TimelineOptions& options) {
-  std::ostringstream out, err;
-  Outcome result;
-  result.code = timeline_command(options, out, err);
-  result.out = out.str();
-  result.err = err.str();
-  return result;
-}
 
 TimelineOptions options(const CacheSpec& cache, std::string steps = "") {
   TimelineOptions o;
