@@ -14,12 +14,16 @@ namespace {
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 31;
 
-constexpr std::array<std::pair<ElementType, std::string_view>, 5> kNames{{
+constexpr std::array<std::pair<ElementType, std::string_view>, 9> kNames{{
     {ElementType::f32, "f32"},
     {ElementType::f16, "f16"},
     {ElementType::bf16, "bf16"},
     {ElementType::f64, "f64"},
     {ElementType::boolean, "boolean"},
+    {ElementType::i8, "i8"},
+    {ElementType::u8, "u8"},
+    {ElementType::f8e4m3, "f8e4m3"},
+    {ElementType::i64, "i64"},
 }};
 
 }  // namespace
@@ -27,6 +31,7 @@ constexpr std::array<std::pair<ElementType, std::string_view>, 5> kNames{{
 std::size_t element_bytes(ElementType type) {
   switch (type) {
     case ElementType::f64:
+    case ElementType::i64:
       return 8;
     case ElementType::f32:
       return 4;
@@ -34,10 +39,14 @@ std::size_t element_bytes(ElementType type) {
     case ElementType::bf16:
       return 2;
     case ElementType::boolean:
+    case ElementType::i8:
+    case ElementType::u8:
+    case ElementType::f8e4m3:
       return 1;
   }
   throw std::invalid_argument(fmt::format(
-      "element type = {}: is none of f32, f16, bf16, f64, boolean", static_cast<int>(type)));
+      "element type = {}: is none of f32, f16, bf16, f64, boolean, i8, u8, f8e4m3, i64",
+      static_cast<int>(type)));
 }
 
 std::string_view to_string(ElementType type) {

@@ -19,7 +19,8 @@
 
 namespace kvcheck::kernels {
 
-enum class ElementType { f32, f16, bf16, f64, boolean };
+/// i8, u8 and f8e4m3 are what a quantised cache stores, i64 is for position_ids.
+enum class ElementType { f32, f16, bf16, f64, boolean, i8, u8, f8e4m3, i64 };
 
 std::size_t element_bytes(ElementType type);
 std::string_view to_string(ElementType type);
@@ -92,14 +93,32 @@ struct Capabilities {
   ///   attention_bias               gqa: an additive mask [B|1,Nq|1,Sq,T]
   ///   attention_window             attention: window_size, from opset 25 on
   ///   mask_broadcast short_mask    masks with dimensions of 1 or of rank 1; with fewer columns
+  ///   right_window                 attention: right_window_size, from opset 25 on
+  ///   softcap smooth_softmax head_sink rotary qk_norm qk_output softmax_precision
+  ///                                the input or attribute of that name (SessionConfig)
+  ///   packed_qkv                   gqa: query, key and value as one tensor
+  ///   input_rank_3                 attention: (B,S,N*H)
+  ///   cache_int8 cache_int4 cache_fp8
+  ///                                gqa: quantised caches, per tensor and per channel
+  ///   cache_quantised_only         no other caches are taken
   ///   load                         the harness may put a past into the cache
   ///   queryless_append             tokens may be appended without asking a query
   ///   rollback                     newest tokens can be dropped
   ///   checks_rollback              promise: an inexact rollback is refused
-  ///   split_bits                   promise: any split of a step gives the same output bits
+  ///   Promises of the same output bits whatever ...
+  ///   split_bits                   ... the split of tokens into steps
+  ///   window_bits                  ... the cache: windowed, or full with the same window
+  ///   capacity_bits                ... the capacity (C >= W)
+  ///   threads_bits                 ... SessionConfig::threads
+  ///   isa_bits                     ... SessionConfig::isa, of those in `isas`
+  ///   company_bits                 ... the other entries of the batch
+  ///   rollback_bits                ... was appended and rolled back before
+  ///   repeat_bits                  ... happened before: two runs are alike
   ///   nan_safe                     promise: NaN in unspecified rows has no influence
   ///   nan_safe_gqa                 the same, of gqa alone
   std::set<std::string> features;
+  /// Instruction sets that can run here and give the same bits, widest first: "avx512", "avx2".
+  std::vector<std::string> isas;
   Arithmetic arithmetic;
   /// Where the arithmetic differs, by operator and element type: "attention f16".
   std::map<std::string, Arithmetic> arithmetic_where;
@@ -109,6 +128,30 @@ struct Capabilities {
     return found == arithmetic_where.end() ? arithmetic : found->second;
   }
   bool has(std::string_view feature) const { return features.count(std::string(feature)) > 0; }
+};
+
+/// Rotary embedding of queries and new keys (gqa, do_rotary = 1). Pairs are (i, i + lanes/2), or
+/// (2i, 2i+1) when interleaved.
+struct RotaryConfig {
+  bool interleaved = false;
+  bool position_ids = false;  ///< Steps bring StepRequest::position_ids.
+  Tensor cos, sin;            ///< [rows, lanes/2] in the element type.
+};
+
+/// RMSNorm of queries and new keys per head, before the rotary embedding (gqa).
+struct QkNormConfig {
+  double epsilon = 1e-6;
+  Tensor query_weight, key_weight;  ///< [H] in the element type.
+};
+
+/// Symmetric quantisation of the cache (gqa): code = round(x / scale), clamped. Rows are stored as
+/// i8, as u8 with two codes of int4 in a byte ((even + 8) | (odd + 8) << 4, H/2 rounded up), or as
+/// f8e4m3.
+struct QuantisationConfig {
+  std::string kind = "none";      ///< "none", "int8", "int4", "fp8".
+  bool per_channel = false;       ///< A scale for each KV head and lane.
+  Tensor key_scale, value_scale;  ///< f32 [1], or [Nk, H] per channel.
+  bool quantised() const { return kind != "none"; }
 };
 
 /// What stays fixed over one sequence of steps.
@@ -122,12 +165,28 @@ struct SessionConfig {
   /// the largest length that will occur.
   std::int64_t capacity = 0;
   std::int64_t window_size = -1;  ///< Keys seen, the query's own included; -1 = no window.
+  /// Keys after its own position that a query may see; -1 = no limit but causality (attention 25).
+  std::int64_t right_window_size = -1;
   bool causal = true;
   bool nonpad_kv_seqlen = false;
   bool share_buffers = true;
-  std::string mask = "none";  ///< "none", "boolean", "additive".
-  double scale = 0;           ///< 0 = 1/sqrt(head_size).
-  double initial_poison = 0;  ///< Fills the whole buffer before the first step.
+  std::string mask = "none";        ///< "none", "boolean", "additive".
+  double scale = 0;                 ///< 0 = 1/sqrt(head_size).
+  double softcap = 0;               ///< softcap * tanh(x / softcap) before the bias; 0 = off.
+  bool smooth_softmax = false;      ///< One more logit of 0 in the denominator (gqa).
+  std::optional<Tensor> head_sink;  ///< [Nq] in the element type: one more logit per head (gqa).
+  std::optional<RotaryConfig> rotary;
+  std::optional<QkNormConfig> qk_norm;
+  QuantisationConfig quantisation;
+  int input_rank = 4;       ///< attention: how the operator takes its inputs, 4 or 3.
+  bool packed_qkv = false;  ///< gqa: the operator takes query, key and value as one tensor.
+  /// Intermediate that is handed out: "none", "raw", "softcapped", "biased", "probabilities". gqa
+  /// knows biased and probabilities.
+  std::string qk_output = "none";
+  std::optional<ElementType> softmax_precision;  ///< attention; empty = the element type.
+  double initial_poison = 0;                     ///< Fills the whole buffer before the first step.
+  int threads = 0;  ///< 0 = as many as the target likes (feature threads_bits).
+  std::string isa;  ///< One of Capabilities::isas; empty = the widest (isa_bits).
 };
 
 /// Overwrites rows [first_row[b], capacity) of every entry before a step.
@@ -144,11 +203,13 @@ struct StepRequest {
   std::vector<std::int64_t> queries;  ///< [B] queries.
   Tensor query, key, value;
   std::optional<Tensor> mask;
+  std::optional<Tensor> position_ids;  ///< i64 [B, columns], where the session has them.
   std::optional<PoisonRows> poison;
   bool want_rows = false;  ///< Answer with the present rows as well.
 };
 
-/// The cache as the target holds it: key [B,Nk,R,H], value [B,Nk,R,Hv], R = buffer rows.
+/// The cache as the target holds it: key [B,Nk,R,H], value [B,Nk,R,Hv], R = buffer rows; int4 has
+/// H/2 bytes (rounded up) in place of H.
 struct CacheRows {
   Tensor key, value;
 };
@@ -157,6 +218,9 @@ struct StepResult {
   std::optional<Tensor> output;   ///< [B,S,Nq,Hv]; rows past an entry's queries are padding.
   std::optional<Tensor> visible;  ///< boolean [B,S,R]: buffer rows that a query may see.
   std::optional<CacheRows> rows;
+  /// [B,Nq,S,T], T = the longest present length (attention: columns as the mask has them): what
+  /// SessionConfig::qk_output asks for; gqa writes 0 for keys that a query may not see.
+  std::optional<Tensor> qk;
 };
 
 /// Content that the harness puts into the cache: rows [0, R) of every entry, and its length.

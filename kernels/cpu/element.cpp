@@ -1,7 +1,10 @@
 // Single elements of a tensor as numbers, and back.
 #include "kernels/cpu/element.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <Eigen/Core>
 
@@ -20,6 +23,34 @@ double get(const std::byte* from) {
   return static_cast<double>(value);
 }
 
+template <class Whole>
+Whole nearest(double value) {
+  const double low = std::numeric_limits<Whole>::min();
+  const double high = std::numeric_limits<Whole>::max();
+  return static_cast<Whole>(std::clamp(std::nearbyint(value), low, high));
+}
+
+/// e4m3fn: exponent bias 7, no infinities, 0x7f and 0xff are NaN.
+double decode_f8(std::uint8_t byte) {
+  const int exponent = byte >> 3 & 15;
+  const int fraction = byte & 7;
+  if ((byte & 0x7f) == 0x7f) return std::numeric_limits<double>::quiet_NaN();
+  const double magnitude =
+      exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10);
+  return (byte & 0x80) != 0 ? -magnitude : magnitude;
+}
+
+/// To nearest, ties to even, clamped to +-448.
+std::uint8_t encode_f8(double value) {
+  if (std::isnan(value)) return 0x7f;
+  const double magnitude = std::min(std::abs(value), 448.0);
+  const int exponent = magnitude < 0x1p-6 ? -6 : std::ilogb(magnitude);
+  // Eighths of the binade; 8 of them and more carry into the exponent by themselves.
+  const int steps = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 3 - exponent)));
+  const int code = steps + (exponent + 6) * 8;
+  return static_cast<std::uint8_t>(std::min(code, 0x7e) | (std::signbit(value) ? 0x80 : 0));
+}
+
 }  // namespace
 
 void encode_element(ElementType type, double value, std::byte* to) {
@@ -34,6 +65,15 @@ void encode_element(ElementType type, double value, std::byte* to) {
       return put(value, to);
     case ElementType::boolean:
       *to = static_cast<std::byte>(value != 0);
+      return;
+    case ElementType::i8:
+      return put(nearest<std::int8_t>(value), to);
+    case ElementType::u8:
+      return put(nearest<std::uint8_t>(value), to);
+    case ElementType::f8e4m3:
+      return put(encode_f8(value), to);
+    case ElementType::i64:
+      return put(static_cast<std::int64_t>(value), to);
   }
 }
 
@@ -49,6 +89,14 @@ double decode_element(ElementType type, const std::byte* from) {
       return get<double>(from);
     case ElementType::boolean:
       return *from == std::byte{0} ? 0 : 1;
+    case ElementType::i8:
+      return get<std::int8_t>(from);
+    case ElementType::u8:
+      return get<std::uint8_t>(from);
+    case ElementType::f8e4m3:
+      return decode_f8(std::to_integer<std::uint8_t>(*from));
+    case ElementType::i64:
+      return get<std::int64_t>(from);
   }
   return 0;
 }

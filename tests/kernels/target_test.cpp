@@ -14,9 +14,12 @@ TEST(ElementTypes, HaveTheirSizesAndNamesBothWays) {
     const char* name;
     std::size_t bytes;
   };
-  for (const Known& known : {Known{ElementType::f32, "f32", 4}, Known{ElementType::f16, "f16", 2},
-                             Known{ElementType::bf16, "bf16", 2}, Known{ElementType::f64, "f64", 8},
-                             Known{ElementType::boolean, "boolean", 1}}) {
+  for (const Known& known :
+       {Known{ElementType::f32, "f32", 4}, Known{ElementType::f16, "f16", 2},
+        Known{ElementType::bf16, "bf16", 2}, Known{ElementType::f64, "f64", 8},
+        Known{ElementType::boolean, "boolean", 1}, Known{ElementType::i8, "i8", 1},
+        Known{ElementType::u8, "u8", 1}, Known{ElementType::f8e4m3, "f8e4m3", 1},
+        Known{ElementType::i64, "i64", 8}}) {
     EXPECT_EQ(to_string(known.type), known.name);
     EXPECT_EQ(element_type_from(known.name), known.type);
     EXPECT_EQ(element_bytes(known.type), known.bytes);
