@@ -7,9 +7,15 @@ namespace kvcheck::properties {
 
 const std::vector<Property>& catalog() {
   static const std::vector<Property> properties = {
-      answers_property(),          resident_range_property(),   visible_set_property(),
-      values_property(),           split_invariance_property(), rollback_exactness_property(),
-      unspecified_rows_property(), batch_company_property(),
+      answers_property(),
+      resident_range_property(),
+      visible_set_property(),
+      values_property(),
+      qk_output_property(),
+      split_invariance_property(),
+      rollback_exactness_property(),
+      unspecified_rows_property(),
+      batch_company_property(),
   };
   return properties;
 }

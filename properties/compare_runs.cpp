@@ -103,10 +103,20 @@ std::int64_t shared_queries(Case& main, const OtherRun& other) {
 }
 
 std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::size_t step,
-                                       std::size_t other_step) {
+                                       std::size_t other_step, bool bitwise) {
   const auto& a = main.execution().steps[step].result.rows;
   const auto& b = other.execution.steps[other_step].result.rows;
   if (!a || !b) return std::nullopt;
+  std::optional<RowContent> content;
+  const auto both_hold = [&](std::int64_t e, std::int64_t entry, std::int64_t head,
+                             std::int64_t row, model::Position position) {
+    if (bitwise) return false;
+    if (!content) content.emplace(main.scenario(), main.timeline(), main.fill(), main.roundoff());
+    if (!content->has_ranges()) return false;
+    const auto token = content->held(step, entry, position);
+    return content->match(*a, head, row, token).both() &&
+           content->match_in(*b, e, head, row, token).both();
+  };
   for (std::int64_t e = 0; e < other.scenario.batch; ++e) {
     const std::int64_t entry = e + other.first_entry;
     const auto& state = main.timeline().steps()[step].entries[static_cast<std::size_t>(entry)];
@@ -118,13 +128,15 @@ std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::s
         const bool value =
             std::ranges::equal(row_bytes(a->value, entry, h, r), row_bytes(b->value, e, h, r));
         if (key && value) continue;
+        const std::int64_t position = state.first_position.value + r;
+        if (both_hold(e, entry, h, r, {position})) continue;
         Difference difference;
         difference.ratio = std::numeric_limits<double>::infinity();
         difference.hint.step = static_cast<std::int64_t>(step);
         difference.hint.entry = entry;
-        difference.sentence = fmt::format(
-            "{} of row {} (position {}) of batch entry {}, KV head {} differs at T={}",
-            key ? "value" : "key", r, state.first_position.value + r, entry, h, state.length);
+        difference.sentence =
+            fmt::format("{} of row {} (position {}) of batch entry {}, KV head {} differs at T={}",
+                        key ? "value" : "key", r, position, entry, h, state.length);
         return difference;
       }
     }

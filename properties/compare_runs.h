@@ -1,4 +1,4 @@
-// Comparison of two executions of the same tokens: rows bit for bit, outputs by what is promised.
+// Comparison of two executions of the same tokens: bit for bit, or by what rounding can explain.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,10 @@ std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, boo
                                           std::size_t first_step = 0);
 
 /// Compares the resident rows after step `step` of the main run with those after `other_step`.
-/// Entries that the other run does not have are passed over.
+/// Entries that the other run does not have are passed over. Bits where `bitwise`, and of rows that
+/// hold what the operator was given; else rows may differ as far as both are content of the token.
 std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::size_t step,
-                                       std::size_t other_step);
+                                       std::size_t other_step, bool bitwise = true);
 
 /// Number of outputs that compare_outputs would compare.
 std::int64_t shared_queries(Case& main, const OtherRun& other);
