@@ -53,7 +53,7 @@ Judgement compare(Case& c, std::int64_t entry, const Alone& single) {
   const Execution run = execute(c.target(), single.scenario, timeline, fill);
   if (!run.complete) return Judgement::skipped(broke_off(single.scenario, run));
   const OtherRun other{single.scenario, timeline, run, entry};
-  const bool bits = c.capabilities().has("split_bits");
+  const bool bits = c.capabilities().has("company_bits");
   std::optional<Difference> difference;
   for (const auto& [here, there] : single.same_state) {
     if (!c.timeline().steps()[here].defined) break;
@@ -98,8 +98,9 @@ std::string inapplicable(const Scenario& scenario, const kernels::Capabilities&)
 
 Property batch_company_property() {
   return {"batch.no_company",
-          "Each entry of a batch, ragged lengths included, gets the rows and outputs that it would "
-          "get alone.",
+          "Each entry of a batch, ragged lengths included, gets the rows and the "
+          "outputs that it would get alone: equal bits where the target promises them, else within "
+          "twice the bound.",
           "batch maximum used for a row, entry mix-up, shared origins, work split by batch",
           inapplicable, judge};
 }

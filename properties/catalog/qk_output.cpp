@@ -125,7 +125,8 @@ Property qk_output_property() {
                                    ? "the scenario asks for no qk_output"
                                    : "");
           },
-          judge};
+          judge,
+          "qk_output"};
 }
 
 }  // namespace kvcheck::properties
