@@ -258,6 +258,9 @@ std::string fixed_tensors_reason(const Scenario& scenario) {
 
 std::string fixed_data_reason(const Scenario& scenario) {
   if (turns_depend_on_steps(scenario)) return "position_ids turn a token by the step it comes in";
+  if (scenario.mask.missing_columns > 0 && !scenario.nonpad_kv_seqlen) {
+    return "the mask lacks columns of the length that each step reaches";
+  }
   return fixed_tensors_reason(scenario);
 }
 

@@ -34,7 +34,8 @@ bool bears_nan(const kernels::Capabilities& target, const model::Scenario& scena
 std::string fixed_tensors_reason(const model::Scenario& scenario);
 
 /// Why the scenario cannot be run with other steps or one entry alone, the tokens unchanged: the
-/// tensors are spelled out, or position_ids make keys depend on the steps. Empty = it can.
+/// tensors are spelled out, or position_ids or a short mask make the data depend on the steps.
+/// Empty = it can.
 std::string fixed_data_reason(const model::Scenario& scenario);
 
 /// Why `target` does not claim to take the scenario; empty = it does.

@@ -64,10 +64,10 @@ std::vector<MeasuredQuery> expected_queries(const Scenario& scenario,
   return queries;
 }
 
-/// What the sinks of a head weigh where a key with logit 0 weighs 1.
+/// What the sink of a head weighs where a key with logit 0 weighs 1.
 double sink_mass(const Scenario& launch, std::int64_t head) {
-  return (launch.smooth_softmax ? 1.0 : 0.0) +
-         (launch.head_sink ? std::exp(model::sink_logit(launch, head)) : 0.0);
+  if (launch.head_sink) return std::exp(model::sink_logit(launch, head));
+  return launch.smooth_softmax ? 1 : 0;
 }
 
 /// Adds to `query` the positions of one block that its output gives weight.
@@ -76,7 +76,7 @@ void read_block(const Scenario& launch, const kernels::Tensor& output, std::int6
   const std::int64_t lanes = launch.value_head_size;
   const std::int64_t kv_head = query.head / (launch.query_heads / launch.kv_heads);
   const std::int64_t begin = launch.fill.index * lanes;
-  // A visible key has at least the weight 1/(length + sinks); anything near 0 is none.
+  // A visible key has at least the weight 1/(length + sink); anything near 0 is none.
   const double threshold = 0.25 / (static_cast<double>(length) + sink_mass(launch, query.head));
   for (std::int64_t j = begin; j < std::min(begin + lanes, length); ++j) {
     const std::int64_t lane = model::position_lane(launch, query.entry, kv_head, {j});
@@ -93,8 +93,8 @@ void read_block(const Scenario& launch, const kernels::Tensor& output, std::int6
 }
 
 /// One key more changes a lane that shows c of n keys from c/n to c/(n+1) or (c+1)/(n+1); blind
-/// when even the larger of the two stays within the bound of every lane. `n` counts what sinks
-/// weigh as well.
+/// when even the larger of the two stays within the bound of every lane. `n` counts what the
+/// sink weighs as well.
 bool could_hide_a_key(const model::Expected& expected, std::size_t first, std::int64_t lanes,
                       double n) {
   for (std::int64_t l = 0; l < lanes; ++l) {
