@@ -12,8 +12,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include "kernels/cpu/cpu_naive.h"
-#include "kernels/cpu/faults.h"
+#include "kernels/cpu/naive/cpu_naive.h"
+#include "kernels/cpu/naive/faults.h"
 #include "kernels/process/process_target.h"
 
 namespace kvcheck::kernels {

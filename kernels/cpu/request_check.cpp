@@ -126,8 +126,9 @@ Reason check_shape(const SessionConfig& config) {
 }
 
 Reason check_cache(const SessionConfig& config) {
-  if (config.layout != "full" && config.layout != "block") {
-    return refuse("layout", config.layout, "must be full or block");
+  const bool evicts = config.layout == "block" || config.layout == "min_overflow";
+  if (!evicts && config.layout != "full") {
+    return refuse("layout", config.layout, "must be full, block or min_overflow");
   }
   const std::int64_t least = concatenates(config) ? 0 : 1;
   if (config.capacity < least || config.capacity > kMaxLength) {
@@ -135,7 +136,7 @@ Reason check_cache(const SessionConfig& config) {
                   fmt::format("must be from {} to {} rows", least, kMaxLength));
   }
   if (config.op == "attention") {
-    if (config.layout == "block") return refuse("layout", "block", "attention has full only");
+    if (evicts) return refuse("layout", config.layout, "attention has full only");
     if (config.window_size != -1) {
       return refuse("window_size", config.window_size,
                     "attention has no window before opset 25; use -1");
@@ -147,10 +148,11 @@ Reason check_cache(const SessionConfig& config) {
   if (config.window_size >= 0 && !config.causal) {
     return refuse("causal", "false", "must be true with a window_size");
   }
-  if (config.layout == "block" && config.window_size < 1) {
-    return refuse("window_size", config.window_size, "must be at least 1 with layout block");
+  if (evicts && config.window_size < 1) {
+    return refuse("window_size", config.window_size,
+                  fmt::format("must be at least 1 with layout {}", config.layout));
   }
-  if (config.layout == "block" && config.capacity < config.window_size) {
+  if (evicts && config.capacity < config.window_size) {
     return refuse("capacity", config.capacity,
                   fmt::format("must be at least window_size ({})", config.window_size));
   }

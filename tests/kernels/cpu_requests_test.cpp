@@ -58,7 +58,7 @@ TEST(Open, RefusesShapesThatDoNotFitTogether) {
 
 TEST(Open, RefusesCachesThatCannotHoldTheirWindow) {
   EXPECT_EQ(refused(full_cache(), [](Config& c) { c.layout = "ring"; }),
-            "layout = ring: must be full or block");
+            "layout = ring: must be full, block or min_overflow");
   EXPECT_EQ(refused(full_cache(), [](Config& c) { c.capacity = 0; }),
             "capacity = 0: must be from 1 to 2147483647 rows");
   EXPECT_EQ(refused(block_cache(6, 4), [](Config& c) { c.capacity = 3; }),

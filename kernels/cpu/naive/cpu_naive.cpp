@@ -1,14 +1,16 @@
 // cpu-naive: the plain CPU target.
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/cpu/cache.h"
-#include "kernels/cpu/faults.h"
-#include "kernels/cpu/naive_attention.h"
+#include "kernels/cpu/cache_format.h"
+#include "kernels/cpu/naive/faults.h"
+#include "kernels/cpu/naive/naive_attention.h"
 #include "kernels/cpu/request_check.h"
 
 namespace kvcheck::kernels {
@@ -24,13 +26,13 @@ class CpuNaiveSession final : public Session {
       return Refusal{*reason};
     }
     if (request.poison) cache_.poison(*request.poison);
-    const std::vector<EntryPlan> plans = cache_.plan(request.tokens);
-    cache_.place(plans, request.key, request.value);
+    const std::span<const EntryPlan> plans = cache_.plan(request.tokens);
+    cache_.place(new_rows(request));
     const bool settles_early = fault_ == Fault::staging_skipped;
-    if (settles_early) cache_.settle(plans);
+    if (settles_early) cache_.settle();
     StepResult result;
     result.output = attend_to(request, plans);
-    if (!settles_early) cache_.settle(plans);
+    if (!settles_early) cache_.settle();
     if (request.want_rows) result.rows = cache_.present();
     return result;
   }
@@ -51,11 +53,18 @@ class CpuNaiveSession final : public Session {
   Answer<CacheRows> present() override { return cache_.present(); }
 
  private:
-  Tensor attend_to(const StepRequest& request, const std::vector<EntryPlan>& plans) const {
+  NewRows new_rows(const StepRequest& request) const {
+    const std::int64_t tokens = *std::max_element(request.tokens.begin(), request.tokens.end());
+    const auto dense = [&](const Tensor& from, std::int64_t lanes) {
+      return RowSource::dense(from.bytes.data(), tokens, config_.kv_heads,
+                              cache_row_bytes(config_, lanes));
+    };
+    return {dense(request.key, config_.head_size), dense(request.value, config_.value_head_size)};
+  }
+
+  Tensor attend_to(const StepRequest& request, std::span<const EntryPlan> plans) {
     std::vector<EntryRows> rows;
-    for (std::size_t b = 0; b < plans.size(); ++b) {
-      rows.push_back(cache_.rows_of(static_cast<std::int64_t>(b), plans[b]));
-    }
+    for (std::int64_t b = 0; b < config_.batch; ++b) rows.push_back(cache_.rows_of(b));
     return attend({config_, request, plans, rows, fault_, descending_});
   }
 
@@ -72,7 +81,7 @@ Capabilities capabilities_of_cpu_naive() {
   can.operators = {"gqa", "attention"};
   can.opsets = {23, 24};
   can.element_types = {"f32", "f16", "bf16", "f64"};
-  can.layouts = {"full", "block"};
+  can.layouts = {"full", "block", "min_overflow"};
   can.features = {"mask_boolean",     "mask_additive",  "nonpad_kv_seqlen", "queries_differ",
                   "separate_buffers", "batched_chunks", "ragged_prompt",    "ragged_prompt_block",
                   "idle_entries",     "load",           "queryless_append", "rollback",

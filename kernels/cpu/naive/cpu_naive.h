@@ -12,7 +12,7 @@ namespace kvcheck::kernels {
 /// One thread, two-pass softmax, sums in ascending order of position.
 std::unique_ptr<Target> make_cpu_naive();
 
-/// The same with one planted fault of cpu_naive_faults() (kernels/cpu/faults.h).
+/// The same with one planted fault of cpu_naive_faults() (kernels/cpu/naive/faults.h).
 /// nullptr where `fault` names none of them.
 std::unique_ptr<Target> make_cpu_naive(std::string_view fault);
 

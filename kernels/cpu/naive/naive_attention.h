@@ -5,7 +5,7 @@
 #include <span>
 
 #include "kernels/cpu/cache.h"
-#include "kernels/cpu/faults.h"
+#include "kernels/cpu/naive/faults.h"
 #include "kernels/target.h"
 
 namespace kvcheck::kernels {

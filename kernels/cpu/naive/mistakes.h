@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "kernels/cpu/cache.h"
-#include "kernels/cpu/faults.h"
+#include "kernels/cpu/naive/faults.h"
 #include "kernels/cpu/key_range.h"
-#include "kernels/cpu/naive_attention.h"
+#include "kernels/cpu/naive/naive_attention.h"
 
 namespace kvcheck::kernels {
 

@@ -1,5 +1,5 @@
 // The arithmetic of cpu-naive.
-#include "kernels/cpu/naive_attention.h"
+#include "kernels/cpu/naive/naive_attention.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/key_range.h"
-#include "kernels/cpu/mistakes.h"
+#include "kernels/cpu/naive/mistakes.h"
 
 namespace kvcheck::kernels {
 namespace {
@@ -108,7 +108,7 @@ class Attention {
     const KeyRange range = key_range(case_of(entry, query));
     // Never outside the buffer, whatever the range says.
     const std::int64_t begin = std::max(range.begin, rows.first_position);
-    const std::int64_t end = std::min(range.end, rows.first_position + rows.rows->rows());
+    const std::int64_t end = std::min(range.end, rows.first_position + rows.rows);
     std::optional<MaskRow> mask;
     if (step_.request.mask) mask.emplace(*step_.request.mask, step_.fault, entry, head, query);
     for (std::int64_t position = begin; position < end; ++position) {
@@ -126,7 +126,7 @@ class Attention {
     if (keys_.empty()) {
       if (step_.fault == Fault::empty_row_mean) {
         // A finite sentinel at every key: all weights come out equal.
-        for (std::int64_t row = 0; row < std::min(live, rows.rows->rows()); ++row) {
+        for (std::int64_t row = 0; row < std::min(live, rows.rows); ++row) {
           keys_.push_back({row, 0, false});
         }
         scale = 0;
@@ -134,7 +134,7 @@ class Attention {
         return;  // The output is zero already.
       }
     }
-    distort_keys(step_.fault, live, rows.rows->rows(), keys_);
+    distort_keys(step_.fault, live, rows.rows, keys_);
     if (step_.descending) std::reverse(keys_.begin(), keys_.end());
 
     const std::int64_t group = config_.query_heads / config_.kv_heads;
@@ -152,7 +152,7 @@ class Attention {
     Sum largest = -std::numeric_limits<Sum>::infinity();
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       if (keys_[i].weightless) continue;
-      const std::byte* key = rows.rows->key.row(rows.entry, head, keys_[i].row);
+      const std::byte* key = rows.key.row(head, keys_[i].row);
       Sum dot = 0;
       for (std::int64_t lane = 0; lane < config_.head_size; ++lane) {
         dot += static_cast<Sum>(load<Storage>(query, first_lane + lane)) *
@@ -172,7 +172,7 @@ class Attention {
     sums_.assign(index(config_.value_head_size), 0);
     Sum total = 0;
     for (std::size_t i = 0; i < keys_.size(); ++i) {
-      const std::byte* value = rows.rows->value.row(rows.entry, head, keys_[i].row);
+      const std::byte* value = rows.value.row(head, keys_[i].row);
       total += weights_[i];
       for (std::int64_t lane = 0; lane < config_.value_head_size; ++lane) {
         Sum& sum = sums_[index(lane)];

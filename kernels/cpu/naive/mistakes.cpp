@@ -1,5 +1,5 @@
 // What each planted fault does to the values that the healthy code computed.
-#include "kernels/cpu/mistakes.h"
+#include "kernels/cpu/naive/mistakes.h"
 
 #include <algorithm>
 
@@ -139,8 +139,9 @@ QueryCase distort_case(Fault fault, const AttentionStep& step, QueryCase right) 
 EntryRows distort_rows(Fault fault, const AttentionStep& step, std::size_t entry) {
   EntryRows rows = step.rows[entry];
   if (fault == Fault::batch_entry_zero_rows && ragged(step.plans)) {
+    rows.key = step.rows[0].key;
+    rows.value = step.rows[0].value;
     rows.rows = step.rows[0].rows;
-    rows.entry = step.rows[0].entry;
   }
   return rows;
 }
