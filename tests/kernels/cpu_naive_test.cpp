@@ -1,5 +1,5 @@
 // Outputs of cpu-naive against values worked out by hand.
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu_naive.h"
-#include "kernels/cpu/faults.h"
+#include "kernels/cpu/naive/cpu_naive.h"
+#include "kernels/cpu/naive/faults.h"
 #include "model/scenario_json.h"
 #include "tests/properties/first_failure.h"
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
 #include "tests/properties/model_target.h"
 
