@@ -8,6 +8,7 @@ GQA_RULES = "tests/model/gqa_rules_test.cpp"
 LAYOUT_POLICIES = "tests/model/layout_policies_test.cpp"
 ONNXRUNTIME = "tests/tool/onnxruntime_test.py"
 PAGE = "tests/reports/html_page_test.cpp"
+REQUESTS = "tests/kernels/cpu_requests_test.cpp"
 PASSES = "tests/shrinkers/passes_test.cpp"
 TIMELINE = "tests/properties/commands/timeline_command_test.cpp"
 WRONG_MODELS = "tests/model/wrong_models_test.cpp"
@@ -26,7 +27,13 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/parallel.h": "tests/kernels/cpu_cache_memory_test.cpp",
     "kernels/cpu/naive/mistakes.cpp": "tests/kernels/faults_test.cpp",
     "kernels/cpu/naive/naive_attention.cpp": CPU,
-    "kernels/cpu/request_check.cpp": "tests/kernels/cpu_requests_test.cpp",
+    "kernels/cpu/config_check.cpp": REQUESTS,
+    "kernels/cpu/feature_check.cpp": "tests/kernels/cpu_feature_requests_test.cpp",
+    "kernels/cpu/mask_check.cpp": "tests/kernels/cpu_feature_requests_test.cpp",
+    "kernels/cpu/refusal.cpp": REQUESTS,
+    "kernels/cpu/request_check.h": REQUESTS,
+    "kernels/cpu/step_check.cpp": REQUESTS,
+    "kernels/cpu/naive/intermediate.cpp": "tests/kernels/cpu_features_test.cpp",
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
     "kernels/process/child_process.cpp": "tests/kernels/process_target_test.cpp",
     "model/arithmetic_profile.cpp": "tests/model/error_bound_test.cpp",

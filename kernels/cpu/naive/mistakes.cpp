@@ -136,6 +136,15 @@ QueryCase distort_case(Fault fault, const AttentionStep& step, QueryCase right) 
   return at;
 }
 
+MaskRow distort_mask_row(Fault fault, const Tensor& mask, std::int64_t entry, std::int64_t head,
+                         std::int64_t query) {
+  if (fault == Fault::mask_rank_three_by_batch && mask.shape.size() == 3) {
+    head = entry % mask.shape[0];
+  }
+  if (fault == Fault::mask_first_row_for_all) query = 0;
+  return MaskRows(mask).row(entry, head, query);
+}
+
 EntryRows distort_rows(Fault fault, const AttentionStep& step, std::size_t entry) {
   EntryRows rows = step.rows[entry];
   if (fault == Fault::batch_entry_zero_rows && ragged(step.plans)) {

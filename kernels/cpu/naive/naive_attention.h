@@ -1,11 +1,13 @@
-// The arithmetic of cpu-naive: scaled dot products, two-pass softmax, weighted sum of values.
+// The arithmetic of cpu-naive: a matrix of scores, two-pass softmax, weighted sum of values.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "kernels/cpu/cache.h"
 #include "kernels/cpu/naive/faults.h"
+#include "kernels/cpu/new_rows.h"
 #include "kernels/target.h"
 
 namespace kvcheck::kernels {
@@ -28,13 +30,17 @@ struct AttentionStep {
   bool descending = false;  ///< Sums run from the newest key to the oldest. A planted fault.
 };
 
-/// Output [B,S,Nq,Hv] with S = max queries; rows past an entry's queries are zero.
-///
-/// Per query and head: dot products over ascending lanes, times the scale, plus the mask's bias;
-/// keys that are not visible are left out, never multiplied by zero; sums run over the visible
-/// keys in ascending position, so that bits depend on neither the buffer nor the split of steps.
-/// A query that sees no key gives zero. Arithmetic is f32, or double for f64; one rounding at the
+struct AttentionAnswer {
+  Tensor output;             ///< [B,S,Nq,Hv], S = most queries; rows past an entry's are zero.
+  std::optional<Tensor> qk;  ///< As StepResult::qk.
+};
+
+/// Per query and head: dot products over ascending lanes, times the scale; softcap; plus the mask's
+/// bias. Keys that are not visible are left out, never multiplied by zero; sums run over the
+/// visible keys in ascending position, so that bits depend on neither the buffer nor the split of
+/// steps. A query that sees no key gives zero. All arithmetic is in Real; one rounding at the
 /// store.
-Tensor attend(const AttentionStep& step);
+template <class Real>
+AttentionAnswer attend(const AttentionStep& step, const StepRows<Real>& operands);
 
 }  // namespace kvcheck::kernels
