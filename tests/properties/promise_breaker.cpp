@@ -20,9 +20,12 @@ class Session final : public kernels::Session {
   Answer<kernels::StepResult> step(const kernels::StepRequest& request) override {
     auto answer = inner_->step(request);
     const bool several = *std::max_element(request.tokens.begin(), request.tokens.end()) > 1;
+    const bool flips =
+        flips_ ||
+        (several && (broken_ == Promise::split || (broken_ == Promise::chunk && !first_)));
+    first_ = false;
     auto* result = std::get_if<kernels::StepResult>(&answer);
-    if (result && (flips_ || (broken_ == Promise::split && several)) &&
-        !result->output->bytes.empty()) {
+    if (result && flips && !result->output->bytes.empty()) {
       result->output->bytes[0] ^= std::byte{1};
     }
     return answer;
@@ -34,6 +37,7 @@ class Session final : public kernels::Session {
     return answer;
   }
   Answer<std::monostate> load(const kernels::LoadRequest& request) override {
+    first_ = false;
     return inner_->load(request);
   }
   Answer<kernels::CacheRows> present() override { return inner_->present(); }
@@ -42,6 +46,7 @@ class Session final : public kernels::Session {
   std::unique_ptr<kernels::Session> inner_;
   std::optional<Promise> broken_;
   bool flips_;
+  bool first_ = true;
 };
 
 class Target final : public kernels::Target {
@@ -85,6 +90,7 @@ class Target final : public kernels::Target {
       case Promise::repeat:
         return opened_ % 2 == 1;
       case Promise::split:
+      case Promise::chunk:
       case Promise::rollback:
         break;
     }

@@ -8,11 +8,12 @@
 
 namespace kvcheck::properties {
 
-enum class Promise { split, window, capacity, threads, isa, company, rollback, repeat };
+enum class Promise { split, chunk, window, capacity, threads, isa, company, rollback, repeat };
 
 /// cpu-naive with every promise of equal bits claimed, and `broken` not kept; empty = all are.
 /// The last bit of the first element of an output is flipped when
 ///   split     the step brings more than one token
+///   chunk     the step brings more than one token behind others (split_bits)
 ///   window    the cache evicts
 ///   capacity  the capacity is odd
 ///   threads   more than one thread is asked for

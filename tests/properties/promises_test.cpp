@@ -39,7 +39,7 @@ class EveryPromise : public testing::TestWithParam<Broken> {};
 TEST_P(EveryPromise, BrokenByOneBitIsFoundShrunkAndFailsAgain) {
   const Property& property = *find_property(GetParam().property);
   const auto target = make_promise_breaker(GetParam().promise);
-  const auto failure = first_failure(*target, property, 5, 300);
+  const auto failure = first_failure(*target, property, 5, 300, Walk::random_only);
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->judgement.kind, GetParam().kind);
   EXPECT_NE(failure->judgement.text.find("equal bits are promised"), std::string::npos)
@@ -83,29 +83,66 @@ TEST(Promises, KeptOnesAreGreen) {
   }
 }
 
-/// A search judges the costly properties on a share of its scenarios, and finds all eight.
-TEST(Promises, AreFoundByASearchThatJudgesThemOnAShare) {
-  const fs::path root = fs::temp_directory_path() / "kvcheck_promises";
-  for (const Broken& broken : kBroken) {
-    fs::remove_all(root);
-    SearchOptions options;
-    options.failing = root / "failing";
-    options.origin = root / "origin";
-    options.deadline = Clock::now() + std::chrono::minutes(5);
-    options.cases = 40;
-    options.seed = 4;
-    options.properties = {find_property(broken.property)};
+TEST(Promises, OneStepIsCutAtRandomPlaces) {
+  // Neither one token at a time nor one merged step has several tokens behind others.
+  const auto target = make_promise_breaker(Promise::chunk);
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "fill":{"kind":"random","seed":1},"steps":[{"append":40}]})");
+  const auto judgement = judge_fresh(*target, scenario, *find_property("cache.split_invariance"));
+  EXPECT_EQ(judgement.verdict, Verdict::failed);
+  EXPECT_NE(judgement.text.find("cut at random"), std::string::npos) << judgement.text;
+}
+
+class PromiseSearch : public testing::Test {
+ protected:
+  PromiseSearch() {
+    root_ =
+        fs::temp_directory_path() / (std::string("kvcheck_promises_") +
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(root_);
+    options_.failing = root_ / "failing";
+    options_.origin = root_ / "origin";
+    options_.deadline = Clock::now() + std::chrono::minutes(5);
+    options_.cases = 240;
+    options_.seed = 4;
+  }
+  ~PromiseSearch() override { fs::remove_all(root_); }
+
+  RunRecord run(std::optional<Promise> broken, const char* property) {
+    options_.properties = {find_property(property)};
+    const auto target = make_promise_breaker(broken);
     RunRecord record;
-    const auto target = make_promise_breaker(broken.promise);
-    Search(*target, options, record, Clock::now(),
+    Search(*target, options_, record, Clock::now(),
            {[](const model::Scenario&) {}, [] {}, [](const FindingRecord&) {},
             [](const std::string&) {}})
         .run();
+    return record;
+  }
+
+  fs::path root_;
+  SearchOptions options_;
+};
+
+TEST_F(PromiseSearch, FindsEachBrokenPromise) {
+  for (const Broken& broken : kBroken) {
+    const RunRecord record = run(broken.promise, broken.property);
     ASSERT_EQ(record.findings.size(), 1u) << broken.property;
     EXPECT_EQ(record.findings[0].kind, broken.kind);
     EXPECT_EQ(record.properties[0].status, Verdict::failed);
   }
-  fs::remove_all(root);
+}
+
+TEST_F(PromiseSearch, JudgesCostlyPropertiesOnAShareOfRandomScenarios) {
+  const auto judged_at_random = [&](const char* property) {
+    options_.cases = 240;
+    const auto all = run({}, property).properties[0];
+    options_.cases = 1;
+    const auto grid = run({}, property).properties[0];
+    return all.scenarios + all.skipped - grid.scenarios - grid.skipped;
+  };
+  EXPECT_GE(judged_at_random("target.repeat"), 239);
+  EXPECT_NEAR(static_cast<double>(judged_at_random("target.thread_count")), 60, 30);
+  EXPECT_NEAR(static_cast<double>(judged_at_random("target.instruction_set")), 120, 40);
 }
 
 TEST(Promises, ASearchSaysWhichAreNotMade) {
