@@ -51,11 +51,12 @@ class Session final : public kernels::Session {
 
 class Target final : public kernels::Target {
  public:
-  explicit Target(std::optional<Promise> broken)
+  Target(std::optional<Promise> broken, const std::string& unclaimed)
       : broken_(broken), inner_(kernels::make_cpu_naive()), capabilities_(inner_->capabilities()) {
     capabilities_.name = "promise_breaker";
     capabilities_.features.insert({"split_bits", "window_bits", "capacity_bits", "threads_bits",
                                    "isa_bits", "company_bits", "rollback_bits", "repeat_bits"});
+    capabilities_.features.erase(unclaimed);
     capabilities_.isas = {"avx512", "avx2"};
   }
 
@@ -105,8 +106,9 @@ class Target final : public kernels::Target {
 
 }  // namespace
 
-std::unique_ptr<kernels::Target> make_promise_breaker(std::optional<Promise> broken) {
-  return std::make_unique<Target>(broken);
+std::unique_ptr<kernels::Target> make_promise_breaker(std::optional<Promise> broken,
+                                                      const std::string& unclaimed) {
+  return std::make_unique<Target>(broken, unclaimed);
 }
 
 }  // namespace kvcheck::properties

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "kernels/target.h"
 
@@ -10,7 +11,8 @@ namespace kvcheck::properties {
 
 enum class Promise { split, chunk, window, capacity, threads, isa, company, rollback, repeat };
 
-/// cpu-naive with every promise of equal bits claimed, and `broken` not kept; empty = all are.
+/// cpu-naive with every promise of equal bits claimed but `unclaimed`, and `broken` not kept;
+/// empty = all are.
 /// The last bit of the first element of an output is flipped when
 ///   split     the step brings more than one token
 ///   chunk     the step brings more than one token behind others (split_bits)
@@ -21,6 +23,7 @@ enum class Promise { split, chunk, window, capacity, threads, isa, company, roll
 ///   company   the batch has more than one entry
 ///   rollback  something was rolled back
 ///   repeat    the session is every second one
-std::unique_ptr<kernels::Target> make_promise_breaker(std::optional<Promise> broken);
+std::unique_ptr<kernels::Target> make_promise_breaker(std::optional<Promise> broken,
+                                                      const std::string& unclaimed = "");
 
 }  // namespace kvcheck::properties
