@@ -23,6 +23,8 @@ struct Broken {
   Kind kind;
 };
 
+void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.feature; }
+
 constexpr Broken kBroken[] = {
     {Promise::split, "cache.split_invariance", "split_bits", Kind::split_difference},
     {Promise::window, "cache.window_equals_full", "window_bits", Kind::bits_difference},
