@@ -76,7 +76,8 @@ Capabilities capabilities_of_cpu_naive() {
   can.features = {"mask_boolean",     "mask_additive",  "nonpad_kv_seqlen", "queries_differ",
                   "separate_buffers", "batched_chunks", "ragged_prompt",    "ragged_prompt_block",
                   "idle_entries",     "load",           "queryless_append", "rollback",
-                  "checks_rollback",  "split_bits",     "nan_safe"};
+                  "checks_rollback",  "split_bits",     "window_bits",      "capacity_bits",
+                  "company_bits",     "rollback_bits",  "repeat_bits",      "nan_safe"};
   // f32 sums, std::exp in f32 and a two-pass softmax: what the defaults say, spelled out.
   can.arithmetic.accumulator_roundoff = 0x1p-24;
   can.arithmetic.exp_error = 0x1p-23;
