@@ -72,6 +72,34 @@ TEST(StepRequest, PadsRaggedStepsWithThePoison) {
   EXPECT_TRUE(std::isnan(element(request.query, (1 * 3 + 2) * 8)));
 }
 
+/// Keeps the configuration that it was asked for, and refuses.
+class Listener final : public kernels::Target {
+ public:
+  const kernels::Capabilities& capabilities() const override { return capabilities_; }
+  kernels::Answer<std::unique_ptr<kernels::Session>> open(
+      const kernels::SessionConfig& config) override {
+    heard = config;
+    return kernels::Refusal{"only listening"};
+  }
+  kernels::SessionConfig heard;
+
+ private:
+  kernels::Capabilities capabilities_;
+};
+
+TEST(Execute, AsksForThreadsAndAnInstructionSet) {
+  const auto scenario = windowed(R"([{"append":1}])");
+  const model::Timeline timeline(scenario);
+  const model::Fill fill(scenario, timeline);
+  Listener target;
+  execute(target, scenario, timeline, fill);
+  EXPECT_EQ(target.heard.threads, 0);
+  EXPECT_EQ(target.heard.isa, "");
+  execute(target, scenario, timeline, fill, {.threads = 3, .isa = "avx2"});
+  EXPECT_EQ(target.heard.threads, 3);
+  EXPECT_EQ(target.heard.isa, "avx2");
+}
+
 TEST(LoadRequest, PutsResidentPositionsInRowZeroOnwards) {
   const auto scenario = windowed(R"([{"past":7},{"append":1}])");
   const model::Timeline timeline(scenario);
