@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -20,9 +20,12 @@ class Session final : public kernels::Session {
   Answer<kernels::StepResult> step(const kernels::StepRequest& request) override {
     auto answer = inner_->step(request);
     const bool several = *std::max_element(request.tokens.begin(), request.tokens.end()) > 1;
+    const bool flips =
+        flips_ ||
+        (several && (broken_ == Promise::split || (broken_ == Promise::chunk && !first_)));
+    first_ = false;
     auto* result = std::get_if<kernels::StepResult>(&answer);
-    if (result && (flips_ || (broken_ == Promise::split && several)) &&
-        !result->output->bytes.empty()) {
+    if (result && flips && !result->output->bytes.empty()) {
       result->output->bytes[0] ^= std::byte{1};
     }
     return answer;
@@ -34,6 +37,7 @@ class Session final : public kernels::Session {
     return answer;
   }
   Answer<std::monostate> load(const kernels::LoadRequest& request) override {
+    first_ = false;
     return inner_->load(request);
   }
   Answer<kernels::CacheRows> present() override { return inner_->present(); }
@@ -42,15 +46,17 @@ class Session final : public kernels::Session {
   std::unique_ptr<kernels::Session> inner_;
   std::optional<Promise> broken_;
   bool flips_;
+  bool first_ = true;
 };
 
 class Target final : public kernels::Target {
  public:
-  explicit Target(std::optional<Promise> broken)
+  Target(std::optional<Promise> broken, const std::string& unclaimed)
       : broken_(broken), inner_(kernels::make_cpu_naive()), capabilities_(inner_->capabilities()) {
     capabilities_.name = "promise_breaker";
     capabilities_.features.insert({"split_bits", "window_bits", "capacity_bits", "threads_bits",
                                    "isa_bits", "company_bits", "rollback_bits", "repeat_bits"});
+    capabilities_.features.erase(unclaimed);
     capabilities_.isas = {"avx512", "avx2"};
   }
 
@@ -85,6 +91,7 @@ class Target final : public kernels::Target {
       case Promise::repeat:
         return opened_ % 2 == 1;
       case Promise::split:
+      case Promise::chunk:
       case Promise::rollback:
         break;
     }
@@ -99,8 +106,9 @@ class Target final : public kernels::Target {
 
 }  // namespace
 
-std::unique_ptr<kernels::Target> make_promise_breaker(std::optional<Promise> broken) {
-  return std::make_unique<Target>(broken);
+std::unique_ptr<kernels::Target> make_promise_breaker(std::optional<Promise> broken,
+                                                      const std::string& unclaimed) {
+  return std::make_unique<Target>(broken, unclaimed);
 }
 
 }  // namespace kvcheck::properties

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu_naive.h"
 #include "model/scenario_json.h"
 #include "properties/finding.h"
 #include "properties/search.h"
@@ -23,6 +22,8 @@ struct Broken {
   Kind kind;
 };
 
+void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.feature; }
+
 constexpr Broken kBroken[] = {
     {Promise::split, "cache.split_invariance", "split_bits", Kind::split_difference},
     {Promise::window, "cache.window_equals_full", "window_bits", Kind::bits_difference},
@@ -39,7 +40,7 @@ class EveryPromise : public testing::TestWithParam<Broken> {};
 TEST_P(EveryPromise, BrokenByOneBitIsFoundShrunkAndFailsAgain) {
   const Property& property = *find_property(GetParam().property);
   const auto target = make_promise_breaker(GetParam().promise);
-  const auto failure = first_failure(*target, property, 5, 300);
+  const auto failure = first_failure(*target, property, 5, 300, Walk::random_only);
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->judgement.kind, GetParam().kind);
   EXPECT_NE(failure->judgement.text.find("equal bits are promised"), std::string::npos)
@@ -59,17 +60,24 @@ TEST_P(EveryPromise, BrokenByOneBitIsFoundShrunkAndFailsAgain) {
   EXPECT_EQ(judge_fresh(*make_promise_breaker({}), replayed, property).verdict, Verdict::passed);
 }
 
-TEST_P(EveryPromise, IsNotJudgedBitForBitWhereItIsNotMade) {
-  kernels::Capabilities silent = make_promise_breaker({})->capabilities();
-  silent.features.erase(GetParam().feature);
+TEST_P(EveryPromise, IsNotHeldToBitsWhereItIsNotMade) {
   const Property& property = *find_property(GetParam().property);
-  if (property.promise.empty()) return;  // Judged by the bound instead.
-  EXPECT_EQ(property.promise, GetParam().feature);
   const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
-      "cache":{"layout":"block","capacity":6,"window_size":4},"steps":[{"append":7}]})");
-  EXPECT_EQ(property.inapplicable(scenario, silent),
-            std::string("the target does not promise ") + GetParam().feature);
-  EXPECT_EQ(property.inapplicable(scenario, make_promise_breaker({})->capabilities()), "");
+      "batch":2,"cache":{"layout":"block","capacity":7,"window_size":3},
+      "steps":[{"append":6},{"rollback":2},{"append":2}]})");
+  const auto claimed = make_promise_breaker(GetParam().promise);
+  const auto silent = make_promise_breaker(GetParam().promise, GetParam().feature);
+  EXPECT_EQ(judge_fresh(*claimed, scenario, property).verdict, Verdict::failed);
+  EXPECT_EQ(property.inapplicable(scenario, claimed->capabilities()), "");
+  if (property.promise.empty()) {  // Judged by the bound instead.
+    EXPECT_EQ(property.inapplicable(scenario, silent->capabilities()), "");
+    const Judgement judgement = judge_fresh(*silent, scenario, property);
+    EXPECT_EQ(judgement.verdict, Verdict::passed) << judgement.text;
+  } else {
+    EXPECT_EQ(property.promise, GetParam().feature);
+    EXPECT_EQ(property.inapplicable(scenario, silent->capabilities()),
+              std::string("the target does not promise ") + GetParam().feature);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Broken, EveryPromise, testing::ValuesIn(kBroken),
@@ -83,29 +91,66 @@ TEST(Promises, KeptOnesAreGreen) {
   }
 }
 
-/// A search judges the costly properties on a share of its scenarios, and finds all eight.
-TEST(Promises, AreFoundByASearchThatJudgesThemOnAShare) {
-  const fs::path root = fs::temp_directory_path() / "kvcheck_promises";
-  for (const Broken& broken : kBroken) {
-    fs::remove_all(root);
-    SearchOptions options;
-    options.failing = root / "failing";
-    options.origin = root / "origin";
-    options.deadline = Clock::now() + std::chrono::minutes(5);
-    options.cases = 40;
-    options.seed = 4;
-    options.properties = {find_property(broken.property)};
+TEST(Promises, OneStepIsCutAtRandomPlaces) {
+  // Neither one token at a time nor one merged step has several tokens behind others.
+  const auto target = make_promise_breaker(Promise::chunk);
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "fill":{"kind":"random","seed":1},"steps":[{"append":40}]})");
+  const auto judgement = judge_fresh(*target, scenario, *find_property("cache.split_invariance"));
+  EXPECT_EQ(judgement.verdict, Verdict::failed);
+  EXPECT_NE(judgement.text.find("cut at random"), std::string::npos) << judgement.text;
+}
+
+class PromiseSearch : public testing::Test {
+ protected:
+  PromiseSearch() {
+    root_ =
+        fs::temp_directory_path() / (std::string("kvcheck_promises_") +
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(root_);
+    options_.failing = root_ / "failing";
+    options_.origin = root_ / "origin";
+    options_.deadline = Clock::now() + std::chrono::minutes(5);
+    options_.cases = 240;
+    options_.seed = 4;
+  }
+  ~PromiseSearch() override { fs::remove_all(root_); }
+
+  RunRecord run(std::optional<Promise> broken, const char* property) {
+    options_.properties = {find_property(property)};
+    const auto target = make_promise_breaker(broken);
     RunRecord record;
-    const auto target = make_promise_breaker(broken.promise);
-    Search(*target, options, record, Clock::now(),
+    Search(*target, options_, record, Clock::now(),
            {[](const model::Scenario&) {}, [] {}, [](const FindingRecord&) {},
             [](const std::string&) {}})
         .run();
+    return record;
+  }
+
+  fs::path root_;
+  SearchOptions options_;
+};
+
+TEST_F(PromiseSearch, FindsEachBrokenPromise) {
+  for (const Broken& broken : kBroken) {
+    const RunRecord record = run(broken.promise, broken.property);
     ASSERT_EQ(record.findings.size(), 1u) << broken.property;
     EXPECT_EQ(record.findings[0].kind, broken.kind);
     EXPECT_EQ(record.properties[0].status, Verdict::failed);
   }
-  fs::remove_all(root);
+}
+
+TEST_F(PromiseSearch, JudgesCostlyPropertiesOnAShareOfRandomScenarios) {
+  const auto judged_at_random = [&](const char* property) {
+    options_.cases = 240;
+    const auto all = run({}, property).properties[0];
+    options_.cases = 1;
+    const auto grid = run({}, property).properties[0];
+    return all.scenarios + all.skipped - grid.scenarios - grid.skipped;
+  };
+  EXPECT_GE(judged_at_random("target.repeat"), 239);
+  EXPECT_NEAR(static_cast<double>(judged_at_random("target.thread_count")), 60, 30);
+  EXPECT_NEAR(static_cast<double>(judged_at_random("target.instruction_set")), 120, 40);
 }
 
 TEST(Promises, ASearchSaysWhichAreNotMade) {
@@ -113,7 +158,7 @@ TEST(Promises, ASearchSaysWhichAreNotMade) {
   options.deadline = Clock::now();
   options.properties = {find_property("target.thread_count"), find_property("target.answers")};
   RunRecord record;
-  const auto target = kernels::make_cpu_naive();
+  const auto target = make_promise_breaker({}, "threads_bits");
   Search(*target, options, record, Clock::now(), {});
   ASSERT_EQ(record.properties.size(), 2u);
   EXPECT_EQ(record.properties[0].status, Verdict::skipped);

@@ -34,7 +34,7 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/refusal.cpp": REQUESTS,
     "kernels/cpu/request_check.h": REQUESTS,
     "kernels/cpu/step_check.cpp": REQUESTS,
-    "kernels/cpu/naive/intermediate.cpp": "tests/kernels/cpu_features_test.cpp",
+    "kernels/cpu/intermediate.cpp": "tests/kernels/cpu_features_test.cpp",
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
     "kernels/process/child_process.cpp": "tests/kernels/process_target_test.cpp",
     "model/arithmetic_profile.cpp": "tests/model/error_bound_test.cpp",
