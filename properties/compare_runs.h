@@ -1,4 +1,4 @@
-// Comparison of two executions of the same tokens: rows bit for bit, outputs by what is promised.
+// Comparison of two executions of the same tokens: bit for bit, or by what rounding can explain.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,18 @@ struct Difference {
 
 /// Compares the outputs of every query that both runs answered, from step `first_step` of the main
 /// run on. A query is named by its entry, position and generation, and where a step asks other
-/// queries than its tokens by the length it sees as well. Bits where `bitwise`, else
+/// queries than its tokens by the length it sees as well. Where `bitwise` every bit counts, those
+/// of NaN too, and intermediates (StepResult::qk) are compared as well, key by key; else
 /// |a - b| <= 2 * bound.
 std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, bool bitwise,
                                           std::size_t first_step = 0);
 
-/// Compares the resident rows after step `step` of the main run with those after `other_step`.
-/// Entries that the other run does not have are passed over.
+/// Compares the rows after step `step` of the main run with those after `other_step`, for every
+/// position that is resident in both. Entries that the other run does not have are passed over.
+/// Where not `bitwise`, rows that a target computes or quantises may differ as far as both hold
+/// content of the token.
 std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::size_t step,
-                                       std::size_t other_step);
+                                       std::size_t other_step, bool bitwise = true);
 
 /// Number of outputs that compare_outputs would compare.
 std::int64_t shared_queries(Case& main, const OtherRun& other);

@@ -10,6 +10,7 @@ ONNXRUNTIME = "tests/tool/onnxruntime_test.py"
 PAGE = "tests/reports/html_page_test.cpp"
 REQUESTS = "tests/kernels/cpu_requests_test.cpp"
 PASSES = "tests/shrinkers/passes_test.cpp"
+PROMISES = "tests/properties/promises_test.cpp"
 TIMELINE = "tests/properties/commands/timeline_command_test.cpp"
 WRONG_MODELS = "tests/model/wrong_models_test.cpp"
 
@@ -62,13 +63,18 @@ TESTED_ELSEWHERE = {
     "model/readings/seen.h": WRONG_MODELS,
     "model/readings/windows.cpp": WRONG_MODELS,
     "properties/case.cpp": CATALOG,
+    "properties/catalog/any_capacity.cpp": PROMISES,
     "properties/catalog/batch_company.cpp": CATALOG,
+    "properties/catalog/instruction_set.cpp": PROMISES,
+    "properties/catalog/repeat.cpp": PROMISES,
     "properties/catalog/resident_range.cpp": CATALOG,
     "properties/catalog/rollback_exactness.cpp": CATALOG,
     "properties/catalog/split_invariance.cpp": CATALOG,
+    "properties/catalog/thread_count.cpp": PROMISES,
     "properties/catalog/unspecified_rows.cpp": CATALOG,
     "properties/catalog/values.cpp": CATALOG,
     "properties/catalog/visible_set.cpp": CATALOG,
+    "properties/catalog/window_equals_full.cpp": PROMISES,
     "properties/commands/command.h": "declares what each command defines and tests",
     "properties/commands/command_line.cpp": COMMAND_LINE,
     "properties/commands/list_command.cpp": COMMAND_LINE,
@@ -81,10 +87,13 @@ TESTED_ELSEWHERE = {
     "properties/coverage.cpp": "tests/properties/generator_test.cpp",
     "properties/draw.h": "tests/properties/generator_test.cpp",
     "properties/evidence_words.cpp": "tests/properties/evidence_test.cpp",
+    "properties/feature_draw.cpp": "tests/properties/generator_test.cpp",
     "properties/lattice.cpp": "tests/properties/generator_test.cpp",
     "properties/position_text.cpp": "tests/properties/read_back_test.cpp",
     "properties/requests.cpp": "tests/properties/execution_test.cpp",
     "properties/run_record_json.cpp": "tests/properties/run_record_test.cpp",
+    "properties/tensor_writer.h": "tests/properties/parameter_tensors_test.cpp",
+    "properties/variant.cpp": PROMISES,
     "properties/verdict.cpp": "tests/properties/run_record_test.cpp",
     "reports/error_figures.cpp": "tests/reports/figures_test.cpp",
     "reports/finding_section.cpp": PAGE,

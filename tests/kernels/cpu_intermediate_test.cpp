@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/naive/intermediate.h"
+#include "kernels/cpu/intermediate.h"
 #include "tests/kernels/cpu_sequence.h"
 
 namespace kvcheck::kernels {
