@@ -32,6 +32,12 @@ TEST(RotaryTable, TurnsPairsHalfAHeadApartOrNeighbours) {
   EXPECT_EQ(turned(tables(false, 2, cos, sin), 0, {1, 2, 3, 4}), (Numbers{1, 2, 3, 4}));
 }
 
+TEST(RotaryTable, TurnsEveryPair) {
+  const Numbers cos{0, 0}, sin{1, 1};
+  EXPECT_EQ(turned(tables(false, 1, cos, sin), 0, {1, 2, 3, 4}), (Numbers{-3, -4, 1, 2}));
+  EXPECT_EQ(turned(tables(true, 1, cos, sin), 0, {1, 2, 3, 4}), (Numbers{-2, 1, -4, 3}));
+}
+
 TEST(RotaryTable, LeavesLanesBeyondItsPairs) {
   EXPECT_EQ(turned(tables(false, 1, {0}, {1}), 0, {1, 2, 3, 4}), (Numbers{-2, 1, 3, 4}));
 }
