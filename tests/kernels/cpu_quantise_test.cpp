@@ -73,6 +73,10 @@ TEST(Quantise, ScalesOfAChannelAreThoseOfItsHead) {
   const Quantiser codes(config, tensor_of(ElementType::f32, {2, 2}, {1, 2, 4, 8}), 2);
   EXPECT_EQ(bytes_of_row(codes, {16, 16}, 2, 0), (std::vector<int>{16, 8}));
   EXPECT_EQ(bytes_of_row(codes, {16, 16}, 2, 1), (std::vector<int>{4, 2}));
+  const std::byte stored[] = {std::byte{1}, std::byte{3}};
+  float row[2];
+  codes.load(stored, 1, row);
+  EXPECT_EQ((Numbers{row[0], row[1]}), (Numbers{4, 24}));
 }
 
 TEST(Quantise, EightBitFloatsRoundAndClamp) {
