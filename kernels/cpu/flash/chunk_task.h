@@ -60,6 +60,8 @@ struct ChunkTask {
   const std::int64_t* begin = nullptr;
   const std::int64_t* end = nullptr;
   const TileBias* bias = nullptr;
+  /// The scale of the logits, for passes whose queries do not carry it.
+  float scale = 1;
   float softcap = 0;  ///< 0 = off.
   std::int64_t chunk_begin = 0, chunk_end = 0;
   std::int64_t output_lanes = 0;  ///< At least value_head_size, a multiple of 16.

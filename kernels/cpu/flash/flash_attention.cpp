@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
 #include <optional>
 
 #include <tbb/enumerable_thread_specific.h>
 
-#include "kernels/cpu/flash/elements.h"
 #include "kernels/cpu/flash/workspace.h"
 #include "kernels/cpu/parallel.h"
 
@@ -26,17 +24,6 @@ constexpr std::int64_t kParallelProducts = std::int64_t{1} << 14;
 std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
 std::int64_t bytes_of(Storage type) { return type == Storage::f32 ? 4 : 2; }
-
-void store(const float* from, std::int64_t lanes, Storage type, std::byte* to) {
-  if (type == Storage::f32) {
-    std::memcpy(to, from, static_cast<std::size_t>(lanes) * sizeof(float));
-    return;
-  }
-  auto* const wide = reinterpret_cast<std::uint16_t*>(to);
-  for (std::int64_t i = 0; i < lanes; ++i) {
-    wide[i] = type == Storage::f16 ? to_half(from[i]).bits : to_bfloat(from[i]).bits;
-  }
-}
 
 /// The mask as the rows of one unit see it.
 class UnitMask final : public TileBias {
@@ -194,6 +181,7 @@ void FlashAttention::run_chunk(const FlashStep& step, const Unit& unit, std::int
   task.begin = work.begin.data();
   task.end = work.end.data();
   task.bias = mask ? &*mask : nullptr;
+  task.scale = step.scale;
   task.softcap = step.softcap;
   task.chunk_begin = chunk * kChunk;
   task.chunk_end = (chunk + 1) * kChunk;
@@ -255,6 +243,7 @@ void FlashAttention::finish(const FlashStep& step, const Unit& unit, const Parti
   const float* const scales = step.value_scales == nullptr
                                   ? nullptr
                                   : step.value_scales + unit.head * shape_.value_head_size;
+  const auto store_row = kernels_->store_row[static_cast<int>(step.output_type)];
   for (std::int64_t row = 0; row < unit.count * shape_.group(); ++row) {
     const std::int64_t head = unit.head * shape_.group() + row % shape_.group();
     const std::int64_t query = unit.first + row / shape_.group();
@@ -268,7 +257,7 @@ void FlashAttention::finish(const FlashStep& step, const Unit& unit, const Parti
       for (std::int64_t lane = 0; lane < shape_.value_head_size; ++lane)
         output[lane] *= scales[lane];
     }
-    if (!in_place) store(output, shape_.value_head_size, step.output_type, to);
+    if (!in_place) store_row(output, shape_.value_head_size, to);
     if (step.maxima != nullptr) step.maxima[at] = merged.maximum[row];
     if (step.totals != nullptr) step.totals[at] = total;
   }

@@ -68,9 +68,9 @@ Storage storage_of(const SessionConfig& config) {
   return storage_of(config.element_type);
 }
 
-FlashEngine::FlashEngine(const SessionConfig& config)
+FlashEngine::FlashEngine(const SessionConfig& config, const Kernels* kernels)
     : config_(config),
-      kernels_(&chosen(config)),
+      kernels_(kernels != nullptr ? kernels : &chosen(config)),
       cache_(config),
       attention_(shape_of(config), *kernels_, config.threads),
       scale_(static_cast<float>(

@@ -32,8 +32,9 @@ struct EngineStep {
 class FlashEngine {
  public:
   /// \pre check_config(config) is empty, the element type is not f64, the cache not fp8
+  /// \param kernels in place of those that config.isa or KVCHECK_ISA choose
   /// \throws std::invalid_argument naming the instruction set when it cannot run here
-  explicit FlashEngine(const SessionConfig& config);
+  explicit FlashEngine(const SessionConfig& config, const Kernels* kernels = nullptr);
 
   /// Appends and attends. \pre check_step found nothing wrong
   void step(const EngineStep& step);

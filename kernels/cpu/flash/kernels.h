@@ -26,6 +26,8 @@ struct Kernels {
                      std::int64_t lanes);
   float (*finish_row)(const Partial& merged, std::int64_t row, const float* sink,
                       std::int64_t lanes, float* to);
+  /// Rounds a row of outputs to nearest even. By Storage, of f32, f16 and bf16.
+  void (*store_row[3])(const float* row, std::int64_t lanes, std::byte* to);
   /// exp of one number that is not above 0.
   float (*exp)(float);
 };

@@ -19,6 +19,16 @@ void load_query(const std::byte* row, const float* scales, float scale, std::int
   }
 }
 
+inline void round_to(float value, float* to) { *to = value; }
+inline void round_to(float value, Half* to) { *to = to_half(value); }
+inline void round_to(float value, Bfloat* to) { *to = to_bfloat(value); }
+
+template <class Element>
+void store_row(const float* row, std::int64_t lanes, std::byte* to) {
+  auto* const elements = reinterpret_cast<Element*>(to);
+  for (std::int64_t i = 0; i < lanes; ++i) round_to(row[i], elements + i);
+}
+
 inline const Kernels& table(const char* isa) {
   static const Kernels kernels{isa,
                                {chunk_pass<float>, chunk_pass<Half>, chunk_pass<Bfloat>,
@@ -26,6 +36,7 @@ inline const Kernels& table(const char* isa) {
                                {load_query<float>, load_query<Half>, load_query<Bfloat>},
                                merge_rows,
                                finish_row,
+                               {store_row<float>, store_row<Half>, store_row<Bfloat>},
                                exp_of_one};
   return kernels;
 }
