@@ -62,8 +62,8 @@ class ChunkPass {
   /// How far rows are fetched ahead of their use: 8 KiB of f32 rows of 128 lanes. Nearer the memory
   /// is too late; farther the nearest cache forgets.
   static constexpr std::int64_t kRowsAhead = 16;
-  static constexpr std::int64_t kNearRows = 32;
-  static constexpr std::int64_t kGroup = 4;  ///< Rows whose values are summed together.
+  static constexpr std::int64_t kNearRows = 32;  ///< A multiple of every vector.
+  static constexpr std::int64_t kGroup = 4;      ///< Rows whose values are summed together.
   static constexpr int kRows = Lanes::kWidth == 16 ? 4 : 2;  ///< Rows of one logits_of.
   static constexpr int kWidth = Lanes::kWidth, kVectors = kTile / kWidth;
 
@@ -92,14 +92,15 @@ class ChunkPass {
       find_logits(tile, any, row, std::min(row + kNearRows, rows_));
       if (task_.sink != nullptr) continue;
       const std::int64_t end = std::min(row + kNearRows, task_.rows);
-      for (std::int64_t r = row; r < end; r += kGroup) attend(tile, r, std::min(kGroup, end - r));
+      for (std::int64_t r = row; r < end; r += kWidth) {
+        weigh(tile, r, std::min<std::int64_t>(kWidth, end - r));
+      }
+      for (std::int64_t r = row; r < end; r += kGroup) sum(r, std::min(kGroup, end - r));
     }
     if (task_.sink != nullptr) task_.sink->take(tile, scratch_.logits, scratch_.visible);
   }
 
-  /// Softmax and values of `count` rows whose logits are there.
-  void attend(std::int64_t tile, std::int64_t row, std::int64_t count) {
-    weigh(tile, row, count);
+  void sum(std::int64_t row, std::int64_t count) {
     if (widens_values_) {
       sum_values(scratch_.values, task_.output_lanes, row, count);
     } else {
@@ -189,13 +190,19 @@ class ChunkPass {
 
   // ---- softmax ----
 
-  /// Turns the logits of rows [row, row + count) into weights and takes them into the sums.
+  /// Turns the logits of rows [row, row + count), at most a vector of them, into weights and takes
+  /// them into the sums.
   void weigh(std::int64_t tile, std::int64_t row, std::int64_t count) {
-    Lanes::V most[kGroup];
-    for (std::int64_t i = 0; i < kGroup; ++i) {
-      most[i] = i < count ? hide_logits(tile, row + i) : most[0];
+    alignas(64) float largest[kWidth];
+    for (std::int64_t i = 0; i < count; i += 4) {
+      Lanes::V most[4];
+#pragma GCC unroll 4
+      for (std::int64_t j = 0; j < 4; ++j) {
+        most[j] = j == 0 || i + j < count ? hide_logits(tile, row + i + j) : most[0];
+      }
+      Lanes::largest(most, largest + i);
     }
-    raise_maxima(most, row, count);
+    raise_maxima(largest, row, count);
     for (std::int64_t i = 0; i < count; ++i) exponentiate(row + i);
   }
 
@@ -231,28 +238,24 @@ class ChunkPass {
     return most;
   }
 
-  /// Takes the largest logits of a group into the running maxima, and rescales what was summed
+  /// Takes the largest logits of some rows into the running maxima, and rescales what was summed
   /// under a smaller one.
-  void raise_maxima(const Lanes::V* most, std::int64_t row, std::int64_t count) {
-    alignas(64) float risen[16] = {};  // Old minus new maximum, for one exp of all rows.
-    float largest[kGroup];
-    Lanes::largest(most, largest);
-    bool rises = false;
-    for (std::int64_t i = 0; i < count; ++i) {
-      float& maximum = task_.partial.maximum[row + i];
-      if (!(largest[i] > maximum)) continue;
-      // Before the first key there are only zeros to rescale.
-      if (maximum != -std::numeric_limits<float>::infinity()) {
-        risen[i] = maximum - largest[i];
-        rises = true;
-      }
-      maximum = largest[i];
-    }
-    if (!rises) return;
+  void raise_maxima(const float* largest, std::int64_t row, std::int64_t count) {
+    float* const maxima = task_.partial.maximum + row;
+    const Lanes::V before = Lanes::load(maxima), now = Lanes::load(largest);
+    const std::uint32_t rows = (std::uint32_t{1} << count) - 1;
+    const std::uint32_t risen = Lanes::above(now, before) & rows;
+    if (risen == 0) return;
+    Lanes::store(Lanes::select(risen, now, before), maxima);
+    // Before the first key there are only zeros to rescale.
+    std::uint32_t left =
+        risen & Lanes::above(before, Lanes::set(-std::numeric_limits<float>::infinity()));
+    if (left == 0) return;
     alignas(64) float factors[kWidth];
-    Lanes::store(exp_of(Lanes::load(risen)), factors);
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (risen[i] != 0) rescale(row + i, factors[i]);
+    Lanes::store(exp_of(Lanes::sub(before, now)), factors);
+    for (; left != 0; left &= left - 1) {
+      const int i = std::countr_zero(left);
+      rescale(row + i, factors[i]);
     }
   }
 

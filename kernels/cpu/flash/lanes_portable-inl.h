@@ -53,6 +53,11 @@ struct Lanes {
   static V select(std::uint32_t bits, V value, V other) {
     return each([&](int i) { return (bits >> i & 1) != 0 ? value.lane[i] : other.lane[i]; });
   }
+  static std::uint32_t above(V a, V b) {
+    std::uint32_t bits = 0;
+    for (int i = 0; i < 8; ++i) bits |= static_cast<std::uint32_t>(a.lane[i] > b.lane[i]) << i;
+    return bits;
+  }
   static V unless_less(V a, V b, V value) {
     return each([&](int i) { return a.lane[i] < b.lane[i] ? 0.0f : value.lane[i]; });
   }

@@ -52,6 +52,12 @@ struct Lanes {
     return hn::IfThenElse(hn::LoadMaskBits(D(), reinterpret_cast<const std::uint8_t*>(&wide)),
                           value, other);
   }
+  /// Bit i where a > b in lane i.
+  static std::uint32_t above(V a, V b) {
+    std::uint64_t bits = 0;
+    hn::StoreMaskBits(D(), hn::Gt(a, b), reinterpret_cast<std::uint8_t*>(&bits));
+    return static_cast<std::uint32_t>(bits);
+  }
   /// `value` where a >= b or either is NaN, 0 elsewhere.
   static V unless_less(V a, V b, V value) { return hn::IfThenZeroElse(hn::Lt(a, b), value); }
   /// `value`, with every NaN replaced by the positive quiet one.
