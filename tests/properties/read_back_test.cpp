@@ -6,6 +6,7 @@
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
 #include "properties/position_text.h"
+#include "tests/properties/reference_target.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -77,6 +78,23 @@ TEST(DigitCheck, IsBlindWhereAKeyHidesInTheRounding) {
   const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
       "element_type":"bf16","steps":[{"past":4999},{"append":1}]})");
   EXPECT_TRUE(check_digits(*target, scenario).blind);
+}
+
+TEST(ReadBack, SeesKeysBesideASink) {
+  // A sink of logit 6 would leave a key 1/400 of the weight; launches keep it near 0.
+  const auto target = make_reference_target();
+  for (const char* sink :
+       {R"("head_sink":true,"fill":{"sink_logit":6})", R"("smooth_softmax":true)"}) {
+    const auto scenario = model::parse_scenario(
+        R"({"schema":1,"operator":"gqa","head_size":8,"query_heads":4,"kv_heads":2,)" +
+        std::string(sink) + R"(,"steps":[{"append":3},{"append":1}]})");
+    for (const auto& query : measure_visibility(*target, scenario).queries) {
+      EXPECT_TRUE(query.agrees()) << sink << ' ' << query.position.value << ' ' << query.head;
+    }
+    const auto check = check_digits(*target, scenario);
+    EXPECT_FALSE(check.mismatch || check.blind) << sink;
+    EXPECT_EQ(check.queries, 16);
+  }
 }
 
 TEST(PositionsText, WritesRuns) {
