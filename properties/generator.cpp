@@ -99,7 +99,8 @@ class Drawing {
 
   void draw_cache() {
     if (family_ == Family::gqa_block) {
-      s_.cache.layout = model::LayoutKind::block;
+      const bool shifts = target_.layouts.count("min_overflow") > 0 && draw_.percent(20);
+      s_.cache.layout = shifts ? model::LayoutKind::min_overflow : model::LayoutKind::block;
       const std::int64_t window = rarely(12) ? draw_.between(13, 40) : draw_.between(1, 12);
       s_.cache.window_size = window;
       s_.cache.capacity =

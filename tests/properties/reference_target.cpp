@@ -87,6 +87,7 @@ class Reference final : public kernels::Session {
 
   std::int64_t resident(std::int64_t length) const {
     if (c_.layout == "full" || length <= c_.capacity) return length;
+    if (c_.layout == "min_overflow") return c_.capacity;
     const std::int64_t block = c_.capacity - c_.window_size + 1;
     return c_.window_size + (length - c_.capacity - 1) % block;
   }
