@@ -54,6 +54,7 @@ class Reference final : public kernels::Session {
   Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
     for (std::size_t b = 0; b < entries_.size(); ++b) {
       const auto length = static_cast<std::int64_t>(entries_[b].size());
+      if (c_.layout == "min_overflow" && tokens[b] == length) continue;
       if (resident(length - tokens[b]) != resident(length) - tokens[b]) {
         return kernels::Refusal{"the rollback is not exact"};
       }
