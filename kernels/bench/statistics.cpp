@@ -1,8 +1,7 @@
-// Order statistics and the slope of a line.
+// Order statistics.
 #include "kernels/bench/statistics.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace kvcheck::kernels::bench {
@@ -25,20 +24,6 @@ Quartiles quartiles(std::vector<double> values) {
 
 bool is_noisy(const Quartiles& sample) {
   return sample.upper - sample.lower > kNoisyShare * sample.median;
-}
-
-double log_log_slope(std::span<const std::pair<double, double>> points) {
-  double mean_x = 0, mean_y = 0;
-  for (const auto& [x, y] : points) {
-    mean_x += std::log(x) / static_cast<double>(points.size());
-    mean_y += std::log(y) / static_cast<double>(points.size());
-  }
-  double along = 0, across = 0;
-  for (const auto& [x, y] : points) {
-    along += (std::log(x) - mean_x) * (std::log(x) - mean_x);
-    across += (std::log(x) - mean_x) * (std::log(y) - mean_y);
-  }
-  return along > 0 ? across / along : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::vector<double> ratios(std::span<const double> a, std::span<const double> b) {
