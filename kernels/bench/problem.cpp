@@ -52,17 +52,17 @@ Tensor tokens_tensor(const Problem& problem, DataTensor which, std::int64_t begi
   return tensor;
 }
 
-/// [1][kv_heads][tokens][head_size] as the cache holds it.
+/// [1][kv_heads][length][head_size] as a full cache holds it; rows from `tokens` on are 0.
 Tensor cache_tensor(const Problem& problem, DataTensor which, std::int64_t tokens) {
   const bool packed = problem.element_type == "int4";
   const std::int64_t lanes = packed ? problem.head_size / 2 : problem.head_size;
   const ElementType type = packed                ? ElementType::u8
                            : problem.quantised() ? ElementType::i8
                                                  : activation_type(problem);
-  Tensor tensor = Tensor::zeros(type, {1, problem.kv_heads, tokens, lanes});
+  Tensor tensor = Tensor::zeros(type, {1, problem.kv_heads, problem.length, lanes});
   std::vector<std::int8_t> codes(static_cast<std::size_t>(problem.head_size));
-  std::int64_t at = 0;
   for (std::int64_t head = 0; head < problem.kv_heads; ++head) {
+    std::int64_t at = head * problem.length * lanes;
     for (std::int64_t token = 0; token < tokens; ++token) {
       row_codes(problem, which, head, token, codes);
       if (!packed) {

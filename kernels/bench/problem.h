@@ -52,7 +52,7 @@ std::vector<double> data_row(const Problem& problem, DataTensor tensor, std::int
 
 /// Session, cache content and steps of a problem.
 SessionConfig session_config(const Problem& problem, int threads);
-/// Tokens [0, tokens) in rows [0, tokens), for a full cache.
+/// Tokens [0, tokens) in the first rows of a full cache; the others are 0.
 LoadRequest load_request(const Problem& problem, std::int64_t tokens);
 /// Appends the tokens [begin, end) and asks their queries.
 StepRequest step_request(const Problem& problem, std::int64_t begin, std::int64_t end);
