@@ -12,8 +12,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include "kernels/cpu/cpu_naive.h"
-#include "kernels/cpu/faults.h"
+#include "kernels/cpu/naive/cpu_naive.h"
+#include "kernels/cpu/naive/faults.h"
 #include "kernels/process/process_target.h"
 
 namespace kvcheck::kernels {
@@ -24,6 +24,18 @@ namespace fs = std::filesystem;
 constexpr std::string_view kCpuNaive = "cpu-naive";
 constexpr std::string_view kOnnxRuntime = "onnxruntime";
 constexpr std::string_view kExec = "exec:";
+
+/// A target that is compiled in.
+struct OwnTarget {
+  std::string_view name;
+  std::unique_ptr<Target> (*make)();
+};
+
+constexpr OwnTarget kOwnTargets[] = {
+    {kCpuNaive, [] { return make_cpu_naive(); }},
+    {"cpu-naive-q8", [] { return make_cpu_naive_quantised("int8"); }},
+    {"cpu-naive-q4", [] { return make_cpu_naive_quantised("int4"); }},
+};
 
 /// The numbers of "1.31.1"; empty unless it is two to four of them with single dots between.
 /// Nothing else may follow the @ of a name: what it selects is a folder.
@@ -149,7 +161,8 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& kn
 }
 
 Unavailable unknown_target(std::string_view name, const RegistryOptions& options) {
-  std::vector<std::string> known{std::string(kCpuNaive)};
+  std::vector<std::string> known;
+  for (const OwnTarget& own : kOwnTargets) known.emplace_back(own.name);
   for (std::string& foreign : foreign_names(options)) known.push_back(std::move(foreign));
   return {true, fmt::format("no target is called '{}'{}; kvcheck list targets shows all", name,
                             suggestion(name, known))};
@@ -222,7 +235,9 @@ RegistryOptions RegistryOptions::from_environment() {
 
 std::vector<TargetInfo> list_targets(const RegistryOptions& options) {
   std::vector<TargetInfo> targets;
-  targets.push_back({std::string(kCpuNaive), make_cpu_naive()->capabilities().version, true, ""});
+  for (const OwnTarget& own : kOwnTargets) {
+    targets.push_back({std::string(own.name), own.make()->capabilities().version, true, ""});
+  }
   for (const std::string& name : foreign_names(options)) {
     TargetInfo info;
     info.name = name;
@@ -239,7 +254,9 @@ std::vector<FaultInfo> list_faults() { return cpu_naive_faults(); }
 
 std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view name,
                                                                const RegistryOptions& options) {
-  if (name == kCpuNaive) return make_cpu_naive();
+  for (const OwnTarget& own : kOwnTargets) {
+    if (name == own.name) return own.make();
+  }
   if (const auto plus = name.find('+'); name.substr(0, plus) == kCpuNaive) {
     return make_faulty(name.substr(plus + 1));
   }

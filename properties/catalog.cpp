@@ -7,9 +7,20 @@ namespace kvcheck::properties {
 
 const std::vector<Property>& catalog() {
   static const std::vector<Property> properties = {
-      answers_property(),          resident_range_property(),   visible_set_property(),
-      values_property(),           split_invariance_property(), rollback_exactness_property(),
-      unspecified_rows_property(), batch_company_property(),
+      answers_property(),
+      resident_range_property(),
+      visible_set_property(),
+      values_property(),
+      split_invariance_property(),
+      rollback_exactness_property(),
+      unspecified_rows_property(),
+      batch_company_property(),
+      window_equals_full_property(),
+      any_capacity_property(),
+      thread_count_property(),
+      instruction_set_property(),
+      // Last, so that much has happened since the first run.
+      repeat_property(),
   };
   return properties;
 }
@@ -19,6 +30,11 @@ const Property* find_property(std::string_view id) {
   const auto it =
       std::find_if(all.begin(), all.end(), [&](const Property& p) { return p.id == id; });
   return it == all.end() ? nullptr : &*it;
+}
+
+std::string unpromised(const kernels::Capabilities& target, std::string_view promise) {
+  if (promise.empty() || target.has(promise)) return "";
+  return "the target does not promise " + std::string(promise);
 }
 
 }  // namespace kvcheck::properties

@@ -1,6 +1,7 @@
 // The catalog of properties: what every target is held to.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,15 @@ struct Property {
   /// Why the property has nothing to say of this scenario on this target; empty = it applies.
   std::string (*inapplicable)(const model::Scenario&, const kernels::Capabilities&);
   Judgement (*judge)(Case&);
+  /// The feature without which the property has nothing to say of a target; empty = none.
+  std::string promise = {};
+  /// Random scenarios of a search are judged one in so many, by their content: for properties
+  /// that run a case several times more. Everything else is judged always.
+  std::uint64_t one_in = 1;
 };
+
+/// "the target does not promise threads_bits"; empty where it does, or `promise` is empty.
+std::string unpromised(const kernels::Capabilities& target, std::string_view promise);
 
 const std::vector<Property>& catalog();
 
@@ -32,5 +41,10 @@ Property split_invariance_property();
 Property rollback_exactness_property();
 Property unspecified_rows_property();
 Property batch_company_property();
+Property window_equals_full_property();
+Property any_capacity_property();
+Property thread_count_property();
+Property instruction_set_property();
+Property repeat_property();
 
 }  // namespace kvcheck::properties

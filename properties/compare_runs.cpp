@@ -36,49 +36,116 @@ std::map<QueryKey, Place> queries_of(const OtherRun& run) {
   return places;
 }
 
-/// Same value, or both NaN; -0 and +0 differ in bits and count as different only there.
-bool same_bits(double a, double b) {
-  return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b);
+/// The bytes of `count` neighbouring elements.
+std::span<const std::byte> elements(const kernels::Tensor& tensor, std::int64_t first,
+                                    std::int64_t count) {
+  const std::size_t width = kernels::element_bytes(tensor.type);
+  return std::span(tensor.bytes)
+      .subspan(static_cast<std::size_t>(first) * width, static_cast<std::size_t>(count) * width);
 }
 
-std::optional<Difference> compare_query(Case& main, const Place& mine, const OtherRun& other,
-                                        const Place& theirs, bool bitwise) {
-  const auto& s = main.scenario();
-  const auto& a = *main.execution().steps[mine.step].result.output;
-  const auto& b = *other.execution.steps[theirs.step].result.output;
-  for (std::int64_t h = 0; h < s.query_heads; ++h) {
-    for (std::int64_t l = 0; l < s.value_head_size; ++l) {
-      const double x = output_at(a, mine.entry, mine.query, h, l);
-      const double y = output_at(b, theirs.entry, theirs.query, h, l);
-      if (same_bits(x, y)) continue;
-      double ratio = std::numeric_limits<double>::infinity();
-      if (!bitwise && std::isfinite(x) && std::isfinite(y)) {
-        const auto& expected = main.oracle().expected(mine.step);
-        const auto at = static_cast<std::size_t>(
-            ((mine.entry * expected.queries + mine.query) * s.query_heads + h) * s.value_head_size +
-            l);
-        ratio = std::abs(x - y) / (2 * expected.bound[at].total());
-        if (ratio <= 1) continue;
-      }
-      const auto& state =
-          main.timeline().steps()[mine.step].entries[static_cast<std::size_t>(mine.entry)];
-      Difference difference;
-      difference.ratio = ratio;
-      difference.hint.step = static_cast<std::int64_t>(mine.step);
-      difference.hint.entry = mine.entry;
-      difference.hint.query_head = h;
-      difference.sentence = fmt::format(
-          "query at position {} of batch entry {}, head {}, lane {}: {:.9g} (step {}: {}) against "
-          "{:.9g} (step {}: {}){}",
-          state.origin.value + mine.query, mine.entry, h, l, x, mine.step,
-          model::describe(s.steps[mine.step]), y, theirs.step,
-          model::describe(other.scenario.steps[theirs.step]),
-          bitwise ? ", where equal bits are promised" : "");
-      return difference;
-    }
-  }
-  return std::nullopt;
+const model::EntryStep& state_at(const model::Timeline& timeline, const Place& place) {
+  return timeline.steps()[place.step].entries[static_cast<std::size_t>(place.entry)];
 }
+
+/// One query as both runs answered it.
+class QueryPair {
+ public:
+  QueryPair(Case& main, const Place& mine, const OtherRun& other, const Place& theirs, bool bitwise)
+      : main_(main), mine_(mine), other_(other), theirs_(theirs), bitwise_(bitwise) {}
+
+  std::optional<Difference> compare() const {
+    if (auto difference = compare_output()) return difference;
+    return bitwise_ ? compare_qk() : std::nullopt;
+  }
+
+ private:
+  const kernels::StepResult& my_result() const {
+    return main_.execution().steps[mine_.step].result;
+  }
+  const kernels::StepResult& their_result() const {
+    return other_.execution.steps[theirs_.step].result;
+  }
+
+  std::optional<Difference> compare_output() const {
+    const auto& s = main_.scenario();
+    const auto& a = *my_result().output;
+    const auto& b = *their_result().output;
+    const std::int64_t row = s.query_heads * s.value_head_size;
+    const std::int64_t first_a = (mine_.entry * a.shape[1] + mine_.query) * row;
+    const std::int64_t first_b = (theirs_.entry * b.shape[1] + theirs_.query) * row;
+    if (std::ranges::equal(elements(a, first_a, row), elements(b, first_b, row))) return {};
+    for (std::int64_t i = 0; i < row; ++i) {
+      if (std::ranges::equal(elements(a, first_a + i, 1), elements(b, first_b + i, 1))) continue;
+      const double x = element(a, first_a + i), y = element(b, first_b + i);
+      const std::int64_t head = i / s.value_head_size, lane = i % s.value_head_size;
+      const double ratio =
+          bitwise_ ? std::numeric_limits<double>::infinity() : ratio_to_bound(x, y, head, lane);
+      if (ratio <= 1) continue;
+      return difference(ratio, head, fmt::format("lane {}", lane), x, y);
+    }
+    return std::nullopt;
+  }
+
+  /// |x - y| over twice the bound; infinite where one of them is not finite.
+  double ratio_to_bound(double x, double y, std::int64_t head, std::int64_t lane) const {
+    if (x == y || (std::isnan(x) && std::isnan(y))) return 0;
+    if (!std::isfinite(x) || !std::isfinite(y)) return std::numeric_limits<double>::infinity();
+    const auto& s = main_.scenario();
+    const auto& expected = main_.oracle().expected(mine_.step);
+    const auto at = static_cast<std::size_t>(
+        ((mine_.entry * expected.queries + mine_.query) * s.query_heads + head) *
+            s.value_head_size +
+        lane);
+    return std::abs(x - y) / (2 * expected.bound[at].total());
+  }
+
+  /// Columns are positions, of which both runs show those that both sequences have.
+  std::optional<Difference> compare_qk() const {
+    if (!my_result().qk || !their_result().qk) return std::nullopt;
+    const auto& a = *my_result().qk;
+    const auto& b = *their_result().qk;
+    const std::int64_t columns =
+        std::min({state_at(main_.timeline(), mine_).length,
+                  state_at(other_.timeline, theirs_).length, a.shape[3], b.shape[3]});
+    for (std::int64_t head = 0; head < main_.scenario().query_heads; ++head) {
+      const auto first = [&](const kernels::Tensor& qk, const Place& place) {
+        return ((place.entry * qk.shape[1] + head) * qk.shape[2] + place.query) * qk.shape[3];
+      };
+      for (std::int64_t key = 0; key < columns; ++key) {
+        const std::int64_t at_a = first(a, mine_) + key, at_b = first(b, theirs_) + key;
+        if (std::ranges::equal(elements(a, at_a, 1), elements(b, at_b, 1))) continue;
+        return difference(std::numeric_limits<double>::infinity(), head,
+                          fmt::format("qk_output of key {}", key), element(a, at_a),
+                          element(b, at_b));
+      }
+    }
+    return std::nullopt;
+  }
+
+  Difference difference(double ratio, std::int64_t head, const std::string& what, double x,
+                        double y) const {
+    Difference result;
+    result.ratio = ratio;
+    result.hint.step = static_cast<std::int64_t>(mine_.step);
+    result.hint.entry = mine_.entry;
+    result.hint.query_head = head;
+    result.sentence = fmt::format(
+        "query at position {} of batch entry {}, head {}, {}: {:.9g} (step {}: {}) against {:.9g} "
+        "(step {}: {}){}",
+        state_at(main_.timeline(), mine_).origin.value + mine_.query, mine_.entry, head, what, x,
+        mine_.step, model::describe(main_.scenario().steps[mine_.step]), y, theirs_.step,
+        model::describe(other_.scenario.steps[theirs_.step]),
+        bitwise_ ? ", where equal bits are promised" : "");
+    return result;
+  }
+
+  Case& main_;
+  const Place& mine_;
+  const OtherRun& other_;
+  const Place& theirs_;
+  bool bitwise_;
+};
 
 }  // namespace
 
@@ -89,7 +156,8 @@ std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, boo
   for (const auto& [key, place] : queries_of(self)) {
     const auto it = theirs.find(key);
     if (it == theirs.end() || place.step < first_step) continue;
-    if (auto difference = compare_query(main, place, other, it->second, bitwise)) return difference;
+    const QueryPair pair(main, place, other, it->second, bitwise);
+    if (auto difference = pair.compare()) return difference;
   }
   return std::nullopt;
 }
@@ -109,22 +177,27 @@ std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::s
   if (!a || !b) return std::nullopt;
   for (std::int64_t e = 0; e < other.scenario.batch; ++e) {
     const std::int64_t entry = e + other.first_entry;
-    const auto& state = main.timeline().steps()[step].entries[static_cast<std::size_t>(entry)];
-    const std::int64_t rows = std::min({state.resident, a->key.shape[2], b->key.shape[2]});
+    const auto& state = state_at(main.timeline(), {step, entry, 0});
+    const auto& their = state_at(other.timeline, {other_step, e, 0});
+    const std::int64_t first = state.first_position.value;
+    const std::int64_t their_first = their.first_position.value;
+    const std::int64_t end = std::min({first + std::min(state.resident, a->key.shape[2]),
+                                       their_first + std::min(their.resident, b->key.shape[2])});
     for (std::int64_t h = 0; h < main.scenario().kv_heads; ++h) {
-      for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t p = std::max(first, their_first); p < end; ++p) {
+        const std::int64_t r = p - first, their_r = p - their_first;
         const bool key =
-            std::ranges::equal(row_bytes(a->key, entry, h, r), row_bytes(b->key, e, h, r));
-        const bool value =
-            std::ranges::equal(row_bytes(a->value, entry, h, r), row_bytes(b->value, e, h, r));
+            std::ranges::equal(row_bytes(a->key, entry, h, r), row_bytes(b->key, e, h, their_r));
+        const bool value = std::ranges::equal(row_bytes(a->value, entry, h, r),
+                                              row_bytes(b->value, e, h, their_r));
         if (key && value) continue;
         Difference difference;
         difference.ratio = std::numeric_limits<double>::infinity();
         difference.hint.step = static_cast<std::int64_t>(step);
         difference.hint.entry = entry;
-        difference.sentence = fmt::format(
-            "{} of row {} (position {}) of batch entry {}, KV head {} differs at T={}",
-            key ? "value" : "key", r, state.first_position.value + r, entry, h, state.length);
+        difference.sentence =
+            fmt::format("{} of row {} (position {}) of batch entry {}, KV head {} differs at T={}",
+                        key ? "value" : "key", r, p, entry, h, state.length);
         return difference;
       }
     }

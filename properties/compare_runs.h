@@ -30,13 +30,14 @@ struct Difference {
 
 /// Compares the outputs of every query that both runs answered, from step `first_step` of the main
 /// run on. A query is named by its entry, position and generation, and where a step asks other
-/// queries than its tokens by the length it sees as well. Bits where `bitwise`, else
+/// queries than its tokens by the length it sees as well. Where `bitwise` every bit counts, those
+/// of NaN too, and intermediates (StepResult::qk) are compared as well, key by key; else
 /// |a - b| <= 2 * bound.
 std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, bool bitwise,
                                           std::size_t first_step = 0);
 
-/// Compares the resident rows after step `step` of the main run with those after `other_step`.
-/// Entries that the other run does not have are passed over.
+/// Compares the rows after step `step` of the main run with those after `other_step`, for every
+/// position that is resident in both. Entries that the other run does not have are passed over.
 std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::size_t step,
                                        std::size_t other_step);
 

@@ -72,7 +72,9 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
   Execution execution;
   execution.steps.resize(scenario.steps.size());
   std::unique_ptr<kernels::Session> session;
-  const auto config = session_config(scenario, timeline, fill.poison(scenario.poison));
+  auto config = session_config(scenario, timeline, fill.poison(scenario.poison));
+  config.threads = options.threads;
+  config.isa = options.isa;
   if (!take(target.open(config), execution.open,
             [&](std::unique_ptr<kernels::Session>&& opened) { session = std::move(opened); })) {
     return execution;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <string>
 
 #include <fmt/format.h>
 #include <rapidcheck/Random.h>
@@ -32,6 +33,9 @@ std::size_t error_bin(double ratio) {
   return static_cast<std::size_t>(std::lower_bound(edges.begin(), edges.end(), ratio) -
                                   edges.begin());
 }
+
+/// Whether the search judges a random scenario by a property that judges one in so many.
+bool due(const Property& property, std::uint64_t content) { return content % property.one_in == 0; }
 
 /// Mixes run seed and case index, so that a case is reached without drawing earlier ones.
 rc::Random case_random(std::uint64_t seed, std::uint64_t index) {
@@ -66,6 +70,7 @@ Search::Search(kernels::Target& target, const SearchOptions& options, RunRecord&
     entry.property = property->id;
     entry.statement = property->statement;
     entry.target = capabilities.name;
+    entry.reason = unpromised(capabilities, property->promise);
     record_.properties.push_back(entry);
   }
   for (const CoverageClass& item : coverage_classes()) {
@@ -166,7 +171,10 @@ void Search::examine(const model::Scenario& scenario, const Origin& origin,
   };
   ++record_.scenarios;
   note_coverage(c);
+  const std::uint64_t content =
+      origin.random ? std::stoull(model::content_hash(scenario), nullptr, 16) : 0;
   for (const Property* property : properties) {
+    if (origin.random && !due(*property, content)) continue;
     if (!property->inapplicable(scenario, target_.capabilities()).empty()) continue;
     Judgement judgement;
     try {

@@ -10,10 +10,22 @@ namespace {
 constexpr std::array<std::string_view, 5> kVerdictNames = {"passed", "skipped", "blind", "failed",
                                                            "errored"};
 
-constexpr std::array<std::string_view, 15> kKindNames = {
-    "leak",       "missing_key", "wrong_row",        "stale_row",           "over_bound",
-    "not_finite", "influence",   "split_difference", "rollback_difference", "crash",
-    "hang",       "nonsense",    "wrongly_accepted", "wrongly_refused",     "nondeterministic"};
+constexpr std::array<std::string_view, 16> kKindNames = {"leak",
+                                                         "missing_key",
+                                                         "wrong_row",
+                                                         "stale_row",
+                                                         "over_bound",
+                                                         "not_finite",
+                                                         "influence",
+                                                         "split_difference",
+                                                         "rollback_difference",
+                                                         "bits_difference",
+                                                         "crash",
+                                                         "hang",
+                                                         "nonsense",
+                                                         "wrongly_accepted",
+                                                         "wrongly_refused",
+                                                         "nondeterministic"};
 
 static_assert(kVerdictNames.size() == static_cast<std::size_t>(Verdict::errored) + 1);
 static_assert(kKindNames.size() == static_cast<std::size_t>(Kind::nondeterministic) + 1);

@@ -23,6 +23,7 @@ enum class Kind {
   influence,         ///< Content that must not matter changes the output.
   split_difference,  ///< Two splits of the same tokens differ.
   rollback_difference,
+  bits_difference,  ///< Equal bits are promised of two ways to run one case, and they differ.
   crash,
   hang,
   nonsense,

@@ -240,6 +240,8 @@ std::string_view headline(properties::Kind kind) {
       return "Two splits of the same tokens give different results";
     case Kind::rollback_difference:
       return "A rolled back cache differs from one never extended";
+    case Kind::bits_difference:
+      return "Two ways to run one case give different bits, where equal ones are promised";
     case Kind::crash:
       return "The target crashed";
     case Kind::hang:

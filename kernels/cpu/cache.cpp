@@ -1,22 +1,27 @@
-// The KV cache of cpu-naive.
+// The KV cache of the CPU kernels.
 #include "kernels/cpu/cache.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "kernels/cpu/mistakes.h"
+#include "kernels/cpu/cache_format.h"
+#include "kernels/cpu/element.h"
+#include "kernels/cpu/naive/mistakes.h"
+#include "kernels/cpu/parallel.h"
 
 namespace kvcheck::kernels {
 namespace {
 
 Eviction eviction_of(const SessionConfig& config, Fault fault) {
-  if (config.layout != "block") return Eviction::never();
-  // A period of one row is the smallest eviction that makes room: L(T) = min(T, C).
-  const bool min_overflow = fault == Fault::min_overflow_eviction;
-  return Eviction::blocks(config.capacity, min_overflow ? config.capacity : config.window_size);
+  if (config.layout == "full") return Eviction::never();
+  if (config.layout == "min_overflow" || fault == Fault::min_overflow_eviction) {
+    return Eviction::min_overflow(config.capacity, config.window_size);
+  }
+  return Eviction::blocks(config.capacity, config.window_size);
 }
 
 }  // namespace
@@ -27,22 +32,27 @@ KvCache::KvCache(const SessionConfig& config, Fault fault)
       eviction_(eviction_of(config, fault)),
       concatenates_(config.op == "attention" && !config.nonpad_kv_seqlen),
       fresh_present_(concatenates_ || (config.op == "gqa" && !config.share_buffers)),
-      buffer_(new_rows(config.batch, concatenates_ ? 0 : config.capacity)),
       lengths_(static_cast<std::size_t>(config.batch), 0),
-      staging_(lengths_.size()),
+      plans_(lengths_.size()),
+      staging_offset_(lengths_.size(), 0),
       astray_(lengths_.size(), 0) {
-  poison({config.initial_poison, std::vector<std::int64_t>(lengths_.size(), 0)});
+  shape(buffer_, config.batch, concatenates_ ? 0 : config.capacity);
+  // Fresh memory is zero already.
+  if (config.initial_poison != 0) {
+    poison({config.initial_poison, std::vector<std::int64_t>(lengths_.size(), 0)});
+  }
 }
 
-KeyValueRows KvCache::new_rows(std::int64_t entries, std::int64_t rows) const {
-  return {RowStore(config_.element_type, entries, config_.kv_heads, rows, config_.head_size),
-          RowStore(config_.element_type, entries, config_.kv_heads, rows, config_.value_head_size)};
+void KvCache::shape(KeyValueRows& rows, std::int64_t entries, std::int64_t count) const {
+  rows.key.reshape(entries, config_.kv_heads, count, cache_row_bytes(config_, config_.head_size));
+  rows.value.reshape(entries, config_.kv_heads, count,
+                     cache_row_bytes(config_, config_.value_head_size));
 }
 
-std::vector<EntryPlan> KvCache::plan(std::span<const std::int64_t> tokens) const {
-  std::vector<EntryPlan> plans(lengths_.size());
-  for (std::size_t b = 0; b < plans.size(); ++b) {
-    EntryPlan& plan = plans[b];
+std::span<const EntryPlan> KvCache::plan(std::span<const std::int64_t> tokens) {
+  for (std::size_t b = 0; b < plans_.size(); ++b) {
+    EntryPlan& plan = plans_[b];
+    plan = {};
     plan.past = lengths_[b];
     plan.tokens = tokens[b];
     plan.resident_before = eviction_.resident(plan.past);
@@ -58,83 +68,141 @@ std::vector<EntryPlan> KvCache::plan(std::span<const std::int64_t> tokens) const
       plan.append_row = kept;
     }
   }
-  distort_plans(fault_, config_, astray_, plans);
-  return plans;
+  distort_plans(fault_, config_, astray_, plans_);
+  return plans_;
 }
 
-void KvCache::place(std::span<const EntryPlan> plans, const Tensor& key, const Tensor& value) {
-  KeyValueRows present;
+void KvCache::reserve_staging() {
+  const std::int64_t row_bytes = buffer_.key.row_bytes() + buffer_.value.row_bytes();
+  std::int64_t bytes = 0;
+  for (std::size_t b = 0; b < plans_.size(); ++b) {
+    if (!plans_[b].staged) continue;
+    staging_offset_[b] = bytes;
+    bytes += (plans_[b].resident_before + plans_[b].tokens) * config_.kv_heads * row_bytes;
+  }
+  if (static_cast<std::size_t>(bytes) > staging_.size()) {
+    staging_ = Arena(static_cast<std::size_t>(bytes));
+  }
+}
+
+RowView KvCache::staged_key(std::int64_t entry) {
+  const auto b = static_cast<std::size_t>(entry);
+  const std::int64_t rows = plans_[b].resident_before + plans_[b].tokens;
+  const std::int64_t row_bytes = buffer_.key.row_bytes();
+  return {staging_.data() + staging_offset_[b], rows * row_bytes, row_bytes};
+}
+
+RowView KvCache::staged_value(std::int64_t entry) {
+  const RowView key = staged_key(entry);
+  const auto b = static_cast<std::size_t>(entry);
+  const std::int64_t rows = plans_[b].resident_before + plans_[b].tokens;
+  const std::int64_t row_bytes = buffer_.value.row_bytes();
+  return {key.base + config_.kv_heads * key.head_stride, rows * row_bytes, row_bytes};
+}
+
+void KvCache::add_move(const RowView& from, std::int64_t from_row, const RowView& to,
+                       std::int64_t to_row, std::int64_t count) {
+  if (count > 0) moves_.push_back({from, to, from_row, to_row, count});
+}
+
+void KvCache::run_moves() {
+  if (moves_.empty()) return;
+  const std::int64_t heads = config_.kv_heads;
+  std::int64_t bytes = 0;
+  for (const Move& move : moves_) bytes += heads * move.count * move.to.row_stride;
+  const int threads = bytes >= kParallelBytes ? config_.threads : 1;
+  run_tasks(threads, static_cast<std::int64_t>(moves_.size()) * heads, [&](std::int64_t task) {
+    const Move& move = moves_[static_cast<std::size_t>(task / heads)];
+    move.to.copy_rows(move.from, task % heads, move.from_row, move.to_row, move.count);
+  });
+  moves_.clear();
+}
+
+void KvCache::clear_beyond(KeyValueRows& present, std::int64_t entry, std::int64_t first) {
+  present.key.clear_rows(entry, first);
+  present.value.clear_rows(entry, first);
+}
+
+void KvCache::place(const NewRows& rows) {
+  settled_ = false;
   if (fresh_present_) {
-    present = new_rows(config_.batch, concatenates_ ? plans[0].length() : config_.capacity);
+    shape(other_, config_.batch, concatenates_ ? plans_[0].length() : config_.capacity);
   }
-  KeyValueRows& destination = fresh_present_ ? present : buffer_;
-  for (std::size_t b = 0; b < plans.size(); ++b) {
-    const EntryPlan& plan = plans[b];
+  reserve_staging();
+  KeyValueRows& present = fresh_present_ ? other_ : buffer_;
+  for (std::size_t b = 0; b < plans_.size(); ++b) {
+    const EntryPlan& plan = plans_[b];
     const auto entry = static_cast<std::int64_t>(b);
+    const RowView key = buffer_.key.entry(entry);
+    const RowView value = buffer_.value.entry(entry);
+    if (fresh_present_) {
+      // Rows without a position are zero. A fault may leave others out, too.
+      const bool all = plan.staged || fault_ != Fault::none;
+      clear_beyond(present, entry, all ? 0 : plan.append_row + plan.tokens);
+    }
     if (plan.staged) {
-      KeyValueRows staged = new_rows(1, plan.resident_before + plan.tokens);
-      staged.key.copy_rows(buffer_.key, entry, 0, 0, 0, plan.resident_before);
-      staged.value.copy_rows(buffer_.value, entry, 0, 0, 0, plan.resident_before);
-      append(plan, entry, key, value, staged, 0);
-      staging_[b] = std::move(staged);
+      add_move(key, 0, staged_key(entry), 0, plan.resident_before);
+      add_move(value, 0, staged_value(entry), 0, plan.resident_before);
+    } else if (fault_ == Fault::compaction_copied_backward && !fresh_present_) {
+      for (std::int64_t row = plan.moved - 1; row >= 0; --row) {
+        add_move(key, plan.dropped + row, key, row, 1);
+        add_move(value, plan.dropped + row, value, row, 1);
+        run_moves();
+      }
     } else {
-      compact(plan, entry, buffer_, destination);
-      append(plan, entry, key, value, destination, entry);
+      const bool stale = fault_ == Fault::value_stale_after_compaction && plan.dropped > 0;
+      add_move(key, plan.dropped, present.key.entry(entry), 0, plan.moved);
+      add_move(value, plan.dropped - (stale ? 1 : 0), present.value.entry(entry), 0, plan.moved);
     }
   }
-  if (fresh_present_) buffer_ = std::move(present);
-}
-
-void KvCache::compact(const EntryPlan& plan, std::int64_t entry, const KeyValueRows& past,
-                      KeyValueRows& present) const {
-  if (fault_ == Fault::compaction_copied_backward && &past == &present) {
-    for (std::int64_t row = plan.moved - 1; row >= 0; --row) {
-      present.key.copy_rows(past.key, entry, plan.dropped + row, entry, row, 1);
-      present.value.copy_rows(past.value, entry, plan.dropped + row, entry, row, 1);
-    }
-    return;
-  }
-  const bool stale = fault_ == Fault::value_stale_after_compaction && plan.dropped > 0;
-  present.key.copy_rows(past.key, entry, plan.dropped, entry, 0, plan.moved);
-  present.value.copy_rows(past.value, entry, plan.dropped - (stale ? 1 : 0), entry, 0, plan.moved);
-}
-
-void KvCache::append(const EntryPlan& plan, std::int64_t entry, const Tensor& key,
-                     const Tensor& value, KeyValueRows& rows, std::int64_t rows_entry) const {
-  const auto put = [&](const Tensor& from, RowStore& to, std::int64_t token, std::int64_t row) {
-    const std::int64_t first = (entry * from.shape[1] + token) * to.heads();
-    for (std::int64_t head = 0; head < to.heads(); ++head) {
-      const auto offset = static_cast<std::size_t>(first + head) * to.row_bytes();
-      std::memcpy(to.row(rows_entry, head, row), from.bytes.data() + offset, to.row_bytes());
-    }
-  };
-  for (std::int64_t token = 0; token < plan.tokens; ++token) {
-    const bool reversed = fault_ == Fault::chunk_reversed;
-    const std::int64_t row = plan.append_row + (reversed ? plan.tokens - 1 - token : token);
-    put(key, rows.key, token, row);
-    put(value, rows.value, token, row);
-  }
-}
-
-EntryRows KvCache::rows_of(std::int64_t entry, const EntryPlan& plan) const {
-  const std::optional<KeyValueRows>& staged = staging_[static_cast<std::size_t>(entry)];
-  if (staged) return {&*staged, 0, plan.past - plan.resident_before};
-  return {&buffer_, entry, plan.length() - plan.resident_after};
-}
-
-void KvCache::settle(std::span<const EntryPlan> plans) {
-  for (std::size_t b = 0; b < plans.size(); ++b) {
-    const EntryPlan& plan = plans[b];
+  run_moves();
+  for (std::size_t b = 0; b < plans_.size(); ++b) {
     const auto entry = static_cast<std::int64_t>(b);
-    if (std::optional<KeyValueRows>& staged = staging_[b]) {
-      buffer_.key.copy_rows(staged->key, 0, plan.write_back_from, entry, 0, plan.resident_after);
-      buffer_.value.copy_rows(staged->value, 0, plan.write_back_from, entry, 0,
-                              plan.resident_after);
-      staged.reset();
-    }
-    lengths_[b] = settled_length(fault_, plans, b, rows());
-    if (plan.tokens > 0) astray_[b] = 0;
+    const bool staged = plans_[b].staged;
+    append(rows.key, plans_[b], entry, staged ? staged_key(entry) : present.key.entry(entry));
+    append(rows.value, plans_[b], entry, staged ? staged_value(entry) : present.value.entry(entry));
   }
+  if (fresh_present_) std::swap(buffer_, other_);
+}
+
+void KvCache::append(const RowSource& source, const EntryPlan& plan, std::int64_t entry,
+                     const RowView& to) const {
+  const auto bytes = static_cast<std::size_t>(to.row_stride);
+  const bool reversed = fault_ == Fault::chunk_reversed;
+  for (std::int64_t head = 0; head < config_.kv_heads; ++head) {
+    for (std::int64_t token = 0; token < plan.tokens; ++token) {
+      const std::int64_t row = plan.append_row + (reversed ? plan.tokens - 1 - token : token);
+      std::memcpy(to.row(head, row), source.row(entry, token, head), bytes);
+    }
+  }
+}
+
+EntryRows KvCache::rows_of(std::int64_t entry) {
+  const EntryPlan& plan = plans_[static_cast<std::size_t>(entry)];
+  if (plan.staged && !settled_) {
+    const std::int64_t rows = plan.resident_before + plan.tokens;
+    return {staged_key(entry), staged_value(entry), rows, rows, plan.past - plan.resident_before};
+  }
+  return {buffer_.key.entry(entry), buffer_.value.entry(entry), rows(), plan.resident_after,
+          plan.length() - plan.resident_after};
+}
+
+void KvCache::settle() {
+  for (std::size_t b = 0; b < plans_.size(); ++b) {
+    const EntryPlan& plan = plans_[b];
+    if (!plan.staged) continue;
+    const auto entry = static_cast<std::int64_t>(b);
+    add_move(staged_key(entry), plan.write_back_from, buffer_.key.entry(entry), 0,
+             plan.resident_after);
+    add_move(staged_value(entry), plan.write_back_from, buffer_.value.entry(entry), 0,
+             plan.resident_after);
+  }
+  run_moves();
+  for (std::size_t b = 0; b < plans_.size(); ++b) {
+    lengths_[b] = settled_length(fault_, plans_, b, rows());
+    if (plans_[b].tokens > 0) astray_[b] = 0;
+  }
+  settled_ = true;
 }
 
 std::optional<std::string> KvCache::why_not_rollback(std::span<const std::int64_t> tokens) const {
@@ -168,33 +236,44 @@ void KvCache::rollback(std::span<const std::int64_t> tokens) {
     lengths_[b] = std::max<std::int64_t>(0, lengths_[b] - tokens[b] - (too_many ? 1 : 0));
     if (fault_ == Fault::append_row_kept_by_rollback) astray_[b] += tokens[b];
   }
-  if (concatenates_) {
-    KeyValueRows shorter = new_rows(config_.batch, lengths_[0]);
-    for (std::int64_t entry = 0; entry < config_.batch; ++entry) {
-      shorter.key.copy_rows(buffer_.key, entry, 0, entry, 0, shorter.rows());
-      shorter.value.copy_rows(buffer_.value, entry, 0, entry, 0, shorter.rows());
-    }
-    buffer_ = std::move(shorter);
+  if (!concatenates_) return;
+  shape(other_, config_.batch, lengths_[0]);
+  for (std::int64_t entry = 0; entry < config_.batch; ++entry) {
+    add_move(buffer_.key.entry(entry), 0, other_.key.entry(entry), 0, lengths_[0]);
+    add_move(buffer_.value.entry(entry), 0, other_.value.entry(entry), 0, lengths_[0]);
   }
+  run_moves();
+  std::swap(buffer_, other_);
 }
 
 void KvCache::load(const LoadRequest& request) {
-  const std::int64_t rows = concatenates_ ? request.lengths[0] : config_.capacity;
-  const auto store = [&](const Tensor& from, std::int64_t width) {
-    return RowStore(
-        Tensor{config_.element_type, {config_.batch, config_.kv_heads, rows, width}, from.bytes});
-  };
-  buffer_ = {store(request.rows.key, config_.head_size),
-             store(request.rows.value, config_.value_head_size)};
+  shape(buffer_, config_.batch, concatenates_ ? request.lengths[0] : config_.capacity);
+  buffer_.key.assign(request.rows.key.bytes);
+  buffer_.value.assign(request.rows.value.bytes);
   lengths_ = request.lengths;
   std::fill(astray_.begin(), astray_.end(), 0);
 }
 
 void KvCache::poison(const PoisonRows& poison) {
+  std::array<std::byte, 8> element{};
+  const ElementType type = cache_type(config_);
+  encode_element(type, poison.value, element.data());
+  const std::span<const std::byte> bytes = std::span(element).first(element_bytes(type));
   for (std::size_t b = 0; b < poison.first_row.size(); ++b) {
-    buffer_.key.fill_rows(static_cast<std::int64_t>(b), poison.first_row[b], poison.value);
-    buffer_.value.fill_rows(static_cast<std::int64_t>(b), poison.first_row[b], poison.value);
+    buffer_.key.fill_rows(static_cast<std::int64_t>(b), poison.first_row[b], bytes);
+    buffer_.value.fill_rows(static_cast<std::int64_t>(b), poison.first_row[b], bytes);
   }
+}
+
+CacheRows KvCache::present() const {
+  const ElementType type = cache_type(config_);
+  return {buffer_.key.tensor(type, cache_width(config_, config_.head_size)),
+          buffer_.value.tensor(type, cache_width(config_, config_.value_head_size))};
+}
+
+std::int64_t KvCache::scratch_bytes() const {
+  return static_cast<std::int64_t>(staging_.size() + other_.key.reserved() +
+                                   other_.value.reserved());
 }
 
 }  // namespace kvcheck::kernels

@@ -25,9 +25,25 @@ double get(const std::byte* from) {
 
 template <class Whole>
 Whole nearest(double value) {
+  if (std::isnan(value)) return std::numeric_limits<Whole>::max();
   const double low = std::numeric_limits<Whole>::min();
   const double high = std::numeric_limits<Whole>::max();
   return static_cast<Whole>(std::clamp(std::nearbyint(value), low, high));
+}
+
+/// The float next to `value` whose last bit tells that it is not exact: rounding it to fewer bits
+/// rounds `value` once.
+float to_odd(double value) {
+  const auto nearest_float = static_cast<float>(value);
+  const auto back = static_cast<double>(nearest_float);
+  if (back == value || !std::isfinite(nearest_float)) return nearest_float;
+  std::uint32_t bits;
+  std::memcpy(&bits, &nearest_float, sizeof bits);
+  if (std::abs(back) > std::abs(value)) --bits;  // Towards zero.
+  bits |= 1;
+  float odd;
+  std::memcpy(&odd, &bits, sizeof odd);
+  return odd;
 }
 
 /// e4m3fn: exponent bias 7, no infinities, 0x7f and 0xff are NaN.
@@ -58,9 +74,9 @@ void encode_element(ElementType type, double value, std::byte* to) {
     case ElementType::f32:
       return put(static_cast<float>(value), to);
     case ElementType::f16:
-      return put(Eigen::half(static_cast<float>(value)), to);
+      return put(Eigen::half(to_odd(value)), to);
     case ElementType::bf16:
-      return put(Eigen::bfloat16(static_cast<float>(value)), to);
+      return put(Eigen::bfloat16(to_odd(value)), to);
     case ElementType::f64:
       return put(value, to);
     case ElementType::boolean:
@@ -100,5 +116,49 @@ double decode_element(ElementType type, const std::byte* from) {
   }
   return 0;
 }
+
+namespace {
+
+template <class Storage, class Real>
+void widen(const std::byte* from, std::size_t count, Real* to) {
+  for (std::size_t i = 0; i < count; ++i) {
+    Storage value;
+    std::memcpy(&value, from + i * sizeof value, sizeof value);
+    to[i] = static_cast<Real>(value);
+  }
+}
+
+}  // namespace
+
+template <class Real>
+void decode_row(ElementType type, const std::byte* from, std::size_t count, Real* to) {
+  switch (type) {
+    case ElementType::f32:
+      return widen<float>(from, count, to);
+    case ElementType::f16:
+      return widen<Eigen::half>(from, count, to);
+    case ElementType::bf16:
+      return widen<Eigen::bfloat16>(from, count, to);
+    case ElementType::f64:
+      return widen<double>(from, count, to);
+    default:
+      for (std::size_t i = 0; i < count; ++i) {
+        to[i] = static_cast<Real>(decode_element(type, from + i * element_bytes(type)));
+      }
+  }
+}
+
+template <class Real>
+void encode_row(ElementType type, const Real* from, std::size_t count, std::byte* to) {
+  const std::size_t size = element_bytes(type);
+  for (std::size_t i = 0; i < count; ++i) {
+    encode_element(type, static_cast<double>(from[i]), to + i * size);
+  }
+}
+
+template void decode_row(ElementType, const std::byte*, std::size_t, float*);
+template void decode_row(ElementType, const std::byte*, std::size_t, double*);
+template void encode_row(ElementType, const float*, std::size_t, std::byte*);
+template void encode_row(ElementType, const double*, std::size_t, std::byte*);
 
 }  // namespace kvcheck::kernels

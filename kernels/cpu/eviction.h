@@ -1,8 +1,9 @@
 // Eviction: how many rows stay resident after T tokens.
 //
-// Symbols: T = tokens of one sequence so far, C = capacity, W = window_size, G = C - W + 1.
-// L(T) = T while T <= C, else T - G*ceil((T-C)/G): whole blocks of G rows leave at once, so that
-// rows move once in G single-token steps. Row i holds position T - L(T) + i.
+// Symbols: T = tokens of one sequence so far, C = capacity, W = window_size, G = rows that leave at
+// once. L(T) = T while T <= C, else T - G*ceil((T-C)/G). Row i holds position T - L(T) + i.
+// Block eviction has G = C - W + 1, so that rows move once in G single-token steps; min_overflow
+// has G = 1, which makes L(T) = min(T, C).
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,21 @@ namespace kvcheck::kernels {
 class Eviction {
  public:
   /// Keeps every token.
-  static Eviction never() { return {std::numeric_limits<std::int64_t>::max(), 0}; }
+  static Eviction never() { return {std::numeric_limits<std::int64_t>::max(), 0, 1}; }
   /// \pre 1 <= window <= capacity
-  static Eviction blocks(std::int64_t capacity, std::int64_t window) { return {capacity, window}; }
+  static Eviction blocks(std::int64_t capacity, std::int64_t window) {
+    return {capacity, window, capacity - window + 1};
+  }
+  /// \pre 1 <= window <= capacity
+  static Eviction min_overflow(std::int64_t capacity, std::int64_t window) {
+    return {capacity, window, 1};
+  }
 
   /// L(T). \pre length >= 0
   std::int64_t resident(std::int64_t length) const {
     if (length <= capacity_) return length;
-    const std::int64_t period = capacity_ - window_ + 1;
     const std::int64_t over = length - capacity_;
-    return length - period * (over / period + (over % period != 0 ? 1 : 0));
+    return length - period_ * (over / period_ + (over % period_ != 0 ? 1 : 0));
   }
 
   /// Rows that the first query of a step after `past` tokens still reads: min(P, W-1).
@@ -37,16 +43,18 @@ class Eviction {
     return resident(length - tokens) == resident(length) - tokens;
   }
 
-  /// Largest k for which dropping 1..k tokens is exact: T while T <= C, else L(T) - W.
+  /// Largest k for which dropping 1..k tokens is exact: T while T <= C, else L(T) - (C - G + 1).
   std::int64_t max_exact_rollback(std::int64_t length) const {
-    return length <= capacity_ ? length : resident(length) - window_;
+    return length <= capacity_ ? length : resident(length) - (capacity_ - period_ + 1);
   }
 
  private:
-  Eviction(std::int64_t capacity, std::int64_t window) : capacity_(capacity), window_(window) {}
+  Eviction(std::int64_t capacity, std::int64_t window, std::int64_t period)
+      : capacity_(capacity), window_(window), period_(period) {}
 
   std::int64_t capacity_;
   std::int64_t window_;  // 0 = never evicts.
+  std::int64_t period_;  // G.
 };
 
 }  // namespace kvcheck::kernels

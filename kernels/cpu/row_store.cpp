@@ -1,52 +1,59 @@
 // Rows of keys or values, moved as raw bytes.
 #include "kernels/cpu/row_store.h"
 
-#include <array>
 #include <cstring>
-
-#include "kernels/cpu/element.h"
 
 namespace kvcheck::kernels {
 
-RowStore::RowStore(ElementType type, std::int64_t entries, std::int64_t heads, std::int64_t rows,
-                   std::int64_t width)
-    : tensor_(Tensor::zeros(type, {entries, heads, rows, width})) {}
-
-std::size_t RowStore::row_bytes() const {
-  return static_cast<std::size_t>(width()) * element_bytes(type());
-}
-
-std::size_t RowStore::offset(std::int64_t entry, std::int64_t head, std::int64_t row) const {
-  return static_cast<std::size_t>((entry * heads() + head) * rows() + row) * row_bytes();
-}
-
-std::byte* RowStore::row(std::int64_t entry, std::int64_t head, std::int64_t row) {
-  return tensor_.bytes.data() + offset(entry, head, row);
-}
-
-const std::byte* RowStore::row(std::int64_t entry, std::int64_t head, std::int64_t row) const {
-  return tensor_.bytes.data() + offset(entry, head, row);
-}
-
-void RowStore::copy_rows(const RowStore& source, std::int64_t source_entry, std::int64_t from,
-                         std::int64_t entry, std::int64_t to, std::int64_t count) {
+void RowView::copy_rows(const RowView& source, std::int64_t head, std::int64_t from,
+                        std::int64_t to, std::int64_t count) const {
   if (count <= 0) return;
-  for (std::int64_t head = 0; head < heads(); ++head) {
-    std::memmove(row(entry, head, to), source.row(source_entry, head, from),
-                 static_cast<std::size_t>(count) * row_bytes());
-  }
+  std::memmove(row(head, to), source.row(head, from), static_cast<std::size_t>(count * row_stride));
 }
 
-void RowStore::fill_rows(std::int64_t entry, std::int64_t first, double value) {
-  std::array<std::byte, 8> element{};
-  encode_element(type(), value, element.data());
-  const std::size_t size = element_bytes(type());
-  for (std::int64_t head = 0; head < heads(); ++head) {
-    std::byte* const end = row(entry, head, 0) + static_cast<std::size_t>(rows()) * row_bytes();
-    for (std::byte* at = row(entry, head, first); at < end; at += size) {
-      std::memcpy(at, element.data(), size);
+RowStore::RowStore(std::int64_t entries, std::int64_t heads, std::int64_t rows,
+                   std::int64_t row_bytes) {
+  reshape(entries, heads, rows, row_bytes);
+}
+
+void RowStore::reshape(std::int64_t entries, std::int64_t heads, std::int64_t rows,
+                       std::int64_t row_bytes) {
+  entries_ = entries;
+  heads_ = heads;
+  rows_ = rows;
+  row_bytes_ = row_bytes;
+  const auto wanted = static_cast<std::size_t>(bytes());
+  // A buffer that grows by a token a step is not allocated afresh in each.
+  if (wanted > arena_.size()) arena_ = Arena(arena_.size() == 0 ? wanted : wanted + wanted / 2);
+}
+
+void RowStore::fill_rows(std::int64_t entry_index, std::int64_t first,
+                         std::span<const std::byte> element) {
+  const RowView view = entry(entry_index);
+  for (std::int64_t head = 0; head < heads_; ++head) {
+    std::byte* const end = view.row(head, rows_);
+    for (std::byte* at = view.row(head, first); at < end; at += element.size()) {
+      std::memcpy(at, element.data(), element.size());
     }
   }
+}
+
+void RowStore::clear_rows(std::int64_t entry_index, std::int64_t first) {
+  if (first >= rows_) return;
+  const RowView view = entry(entry_index);
+  for (std::int64_t head = 0; head < heads_; ++head) {
+    std::memset(view.row(head, first), 0, static_cast<std::size_t>((rows_ - first) * row_bytes_));
+  }
+}
+
+void RowStore::assign(std::span<const std::byte> bytes) {
+  if (!bytes.empty()) std::memcpy(arena_.data(), bytes.data(), bytes.size());
+}
+
+Tensor RowStore::tensor(ElementType type, std::int64_t width) const {
+  Tensor tensor{type, {entries_, heads_, rows_, width}, {}};
+  tensor.bytes.assign(arena_.data(), arena_.data() + bytes());
+  return tensor;
 }
 
 }  // namespace kvcheck::kernels

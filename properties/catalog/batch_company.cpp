@@ -58,7 +58,7 @@ Judgement compare(Case& c, std::int64_t entry, const Alone& single) {
     if (!c.timeline().steps()[here].defined) break;
     if ((difference = compare_rows(c, other, here, there))) break;
   }
-  if (!difference) difference = compare_outputs(c, other, c.capabilities().has("split_bits"));
+  if (!difference) difference = compare_outputs(c, other, c.capabilities().has("company_bits"));
   if (!difference) return {};
   Judgement judgement =
       Judgement::failed(Kind::influence,
@@ -97,8 +97,9 @@ std::string inapplicable(const Scenario& scenario, const kernels::Capabilities&)
 
 Property batch_company_property() {
   return {"batch.no_company",
-          "Each entry of a batch, ragged lengths included, gets the rows and outputs that it would "
-          "get alone.",
+          "Each entry of a batch, ragged lengths included, gets the rows, bit for bit, and the "
+          "outputs that it would get alone: equal bits where the target promises them, else within "
+          "twice the bound.",
           "batch maximum used for a row, entry mix-up, shared origins, work split by batch",
           inapplicable, judge};
 }

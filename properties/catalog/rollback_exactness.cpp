@@ -93,7 +93,8 @@ Judgement compare(Case& c, std::size_t rollback, const NeverAppended& fresh) {
     if (!c.timeline().steps()[here].defined) break;
     if (auto difference = compare_rows(c, other, here, there)) return fail(*difference);
   }
-  if (auto difference = compare_outputs(c, other, c.capabilities().has("split_bits"), rollback)) {
+  const bool bitwise = c.capabilities().has("rollback_bits");
+  if (auto difference = compare_outputs(c, other, bitwise, rollback)) {
     return fail(*difference);
   }
   return {};
@@ -153,7 +154,8 @@ std::string inapplicable(const Scenario& scenario, const kernels::Capabilities& 
 Property rollback_exactness_property() {
   return {"cache.rollback_exactness",
           "Dropping the newest k tokens and going on equals never having appended them, exactly "
-          "when L(T-k) = L(T)-k; a deeper rollback is not judged, and said to be undefined.",
+          "when L(T-k) = L(T)-k: rows bit for bit, outputs too where the target promises it, else "
+          "within twice the bound; a deeper rollback is not judged, and said to be undefined.",
           "counters that move without rows, stale drafts, rewinds across an eviction", inapplicable,
           judge};
 }

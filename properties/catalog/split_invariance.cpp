@@ -6,6 +6,7 @@
 #include "properties/catalog.h"
 #include "properties/compare_runs.h"
 #include "properties/convert.h"
+#include "properties/draw.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -68,28 +69,41 @@ Split merged(const Scenario& scenario) {
   return split;
 }
 
-/// Each append in two parts, at a place that depends on the scenario's seed.
-Split in_two(const Scenario& scenario) {
-  Split split{scenario, {}, "each step in two"};
-  split.scenario.steps.clear();
-  for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
-    const auto* append = std::get_if<Append>(&scenario.steps[i]);
-    const std::int64_t shortest =
-        append ? *std::min_element(append->tokens.begin(), append->tokens.end()) : 0;
-    if (!append || !splittable(*append) || shortest < 2) {
-      split.scenario.steps.push_back(scenario.steps[i]);
-    } else {
-      const auto cut = 1 + static_cast<std::int64_t>((scenario.fill.seed + i) %
-                                                     static_cast<std::uint64_t>(shortest - 1));
-      Append first = *append, second = *append;
-      for (std::size_t b = 0; b < first.tokens.size(); ++b) {
-        first.tokens[b] = first.queries[b] = cut;
-        second.tokens[b] = second.queries[b] = append->tokens[b] - cut;
-      }
-      split.scenario.steps.push_back(first);
-      split.scenario.steps.push_back(second);
+/// Cuts an append into parts of 1 to shortest - 1 tokens, as long as every entry keeps a token;
+/// the last part has what is left of each entry.
+void cut(Append rest, rc::Random random, std::vector<model::Step>& parts) {
+  Draw draw(random);
+  for (;;) {
+    const std::int64_t shortest = *std::min_element(rest.tokens.begin(), rest.tokens.end());
+    if (shortest < 2) break;
+    const std::int64_t count = draw.between(1, shortest - 1);
+    Append part = rest;
+    for (std::size_t b = 0; b < rest.tokens.size(); ++b) {
+      part.tokens[b] = part.queries[b] = count;
+      rest.tokens[b] = rest.queries[b] -= count;
     }
-    split.same_state.emplace_back(i, split.scenario.steps.size() - 1);
+    parts.emplace_back(std::move(part));
+  }
+  parts.emplace_back(std::move(rest));
+}
+
+/// Neighbouring appends as one, cut anew at places that depend on the scenario's seed.
+Split cut_anew(const Scenario& scenario) {
+  const Split whole = merged(scenario);
+  Split split{scenario, {}, "cut at random"};
+  split.scenario.steps.clear();
+  std::vector<std::size_t> last_part;
+  for (std::size_t i = 0; i < whole.scenario.steps.size(); ++i) {
+    const auto* append = std::get_if<Append>(&whole.scenario.steps[i]);
+    if (append && splittable(*append)) {
+      cut(*append, rc::Random(scenario.fill.seed + i), split.scenario.steps);
+    } else {
+      split.scenario.steps.push_back(whole.scenario.steps[i]);
+    }
+    last_part.push_back(split.scenario.steps.size() - 1);
+  }
+  for (const auto& [here, there] : whole.same_state) {
+    split.same_state.emplace_back(here, last_part[there]);
   }
   return split;
 }
@@ -125,7 +139,7 @@ Judgement judge(Case& c) {
   bool compared = false;
   std::vector<Scenario> seen{c.scenario()};
   for (const Split& split :
-       {one_by_one(c.scenario()), merged(c.scenario()), in_two(c.scenario())}) {
+       {one_by_one(c.scenario()), merged(c.scenario()), cut_anew(c.scenario())}) {
     if (std::find(seen.begin(), seen.end(), split.scenario) != seen.end()) continue;
     seen.push_back(split.scenario);
     if (const std::string why = cannot_run(c.target(), split.scenario); !why.empty()) {

@@ -34,6 +34,19 @@ TEST(Eviction, FollowsTheWorkedTableOfSixRowsAndWindowFour) {
   }
 }
 
+TEST(Eviction, OfMinOverflowKeepsWhatFits) {
+  const Eviction eviction = Eviction::min_overflow(6, 4);
+  for (std::int64_t length = 0; length <= 16; ++length) {
+    EXPECT_EQ(eviction.resident(length), std::min<std::int64_t>(length, 6));
+    EXPECT_EQ(eviction.max_exact_rollback(length), length <= 6 ? length : 0);
+    for (std::int64_t tokens = 0; tokens <= length; ++tokens) {
+      EXPECT_EQ(eviction.rollback_is_exact(length, tokens), tokens == 0 || length <= 6);
+    }
+  }
+  EXPECT_EQ(eviction.required(2), 2);
+  EXPECT_EQ(eviction.required(9), 3);
+}
+
 TEST(Eviction, KeepsTheWindowAndFitsTheBufferAtAnyLength) {
   for (std::int64_t capacity = 1; capacity <= 7; ++capacity) {
     for (std::int64_t window = 1; window <= capacity; ++window) {
@@ -113,6 +126,24 @@ TEST(BlockCache, HoldsThePositionsOfTheWorkedTableAfterEveryStep) {
     EXPECT_EQ(sequence.keys(length - from), positions(from, length - from)) << "T = " << length;
     EXPECT_EQ(sequence.values(length - from), positions(from, length - from)) << "T = " << length;
   }
+}
+
+TEST(MinOverflowCache, ShiftsWithEveryOverflow) {
+  SessionConfig config = block_cache(6, 4);
+  config.layout = "min_overflow";
+  Sequence sequence(config);
+  for (std::int64_t length = 1; length <= 16; ++length) {
+    const std::int64_t oldest_seen = std::max<std::int64_t>(0, length - 4);
+    const Numbers mean{static_cast<double>(oldest_seen + length - 1) / 2};
+    EXPECT_EQ(sequence.append({1}), mean) << "T = " << length;
+    const std::int64_t from = std::max<std::int64_t>(0, length - 6);
+    EXPECT_EQ(sequence.keys(length - from), positions(from, length - from)) << "T = " << length;
+  }
+  EXPECT_FALSE(sequence.rollback({1}));
+  // P = 16, S = 3: in place, since {11..15} hold the window of the query at 16. S = 4 stages.
+  EXPECT_EQ(sequence.append({3}), (Numbers{14.5, 15.5, 16.5}));
+  EXPECT_EQ(sequence.append({4}), (Numbers{17.5, 18.5, 19.5, 20.5}));
+  EXPECT_EQ(sequence.values(6), positions(17, 6));
 }
 
 TEST(BlockCache, CompactsOverlappingRowsInOrder) {

@@ -1,5 +1,5 @@
 // Outputs of cpu-naive against values worked out by hand.
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,9 +25,11 @@ TEST(CpuNaive, NamesItselfAndWhatItPromises) {
   EXPECT_EQ(can.version, "0.1.0");
   EXPECT_TRUE(can.outputs && can.rows && !can.visible);
   for (const char* feature :
-       {"mask_boolean", "mask_additive", "nonpad_kv_seqlen", "queries_differ", "separate_buffers",
-        "batched_chunks", "ragged_prompt", "ragged_prompt_block", "idle_entries", "load",
-        "queryless_append", "rollback", "checks_rollback", "split_bits", "nan_safe"}) {
+       {"mask_boolean",     "mask_additive",  "nonpad_kv_seqlen", "queries_differ",
+        "separate_buffers", "batched_chunks", "ragged_prompt",    "ragged_prompt_block",
+        "idle_entries",     "load",           "queryless_append", "rollback",
+        "checks_rollback",  "split_bits",     "window_bits",      "capacity_bits",
+        "company_bits",     "rollback_bits",  "repeat_bits",      "nan_safe"}) {
     EXPECT_TRUE(can.has(feature)) << feature;
   }
 }

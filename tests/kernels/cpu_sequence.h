@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 #include "kernels/target.h"
 
 namespace kvcheck::kernels {

@@ -1,5 +1,5 @@
 // Planted faults of cpu-naive: each has a case in which it changes the answer as it says.
-#include "kernels/cpu/faults.h"
+#include "kernels/cpu/naive/faults.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // target.answers against targets that refuse, die and change state.
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
 #include "properties/catalog.h"
 #include "properties/search.h"

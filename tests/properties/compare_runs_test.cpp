@@ -3,10 +3,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
 
 namespace kvcheck::properties {
@@ -70,6 +71,108 @@ TEST_F(CompareRuns, OneBitOfARowDiffers) {
   ASSERT_TRUE(difference.has_value());
   EXPECT_NE(difference->sentence.find("value of row 2"), std::string::npos);
   EXPECT_FALSE(compare_rows(case_, other(), 0, 0).has_value());
+}
+
+using Edit = std::function<void(kernels::StepResult&)>;
+
+/// cpu-naive whose every step is edited before it is handed out.
+class EditedSession final : public kernels::Session {
+ public:
+  EditedSession(std::unique_ptr<kernels::Session> inner, const Edit& edit)
+      : inner_(std::move(inner)), edit_(edit) {}
+  kernels::Answer<kernels::StepResult> step(const kernels::StepRequest& request) override {
+    auto answer = inner_->step(request);
+    edit_(std::get<kernels::StepResult>(answer));
+    return answer;
+  }
+  kernels::Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
+    return inner_->rollback(tokens);
+  }
+  kernels::Answer<std::monostate> load(const kernels::LoadRequest& request) override {
+    return inner_->load(request);
+  }
+  kernels::Answer<kernels::CacheRows> present() override { return inner_->present(); }
+
+ private:
+  std::unique_ptr<kernels::Session> inner_;
+  const Edit& edit_;
+};
+
+class EditedTarget final : public kernels::Target {
+ public:
+  explicit EditedTarget(Edit edit) : edit_(std::move(edit)), inner_(kernels::make_cpu_naive()) {}
+  const kernels::Capabilities& capabilities() const override { return inner_->capabilities(); }
+  kernels::Answer<std::unique_ptr<kernels::Session>> open(
+      const kernels::SessionConfig& config) override {
+    auto opened = inner_->open(config);
+    return std::make_unique<EditedSession>(
+        std::move(std::get<std::unique_ptr<kernels::Session>>(opened)), edit_);
+  }
+
+ private:
+  Edit edit_;
+  std::unique_ptr<kernels::Target> inner_;
+};
+
+/// What differs between an execution and the same one with `edit` done to its step 1.
+std::optional<Difference> difference_by(Case& main, const Edit& edit, bool bitwise) {
+  Execution changed = main.execution();
+  edit(changed.steps[1].result);
+  return compare_outputs(main, {main.scenario(), main.timeline(), changed}, bitwise);
+}
+
+model::Scenario two_steps() {
+  return model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "steps":[{"append":3},{"append":1}]})");
+}
+
+TEST(CompareOutputs, BitsOfNaNCountWhereBitsArePromised) {
+  const auto first_output = [](std::uint32_t bits) -> Edit {
+    return [bits](kernels::StepResult& result) {
+      std::memcpy(result.output->bytes.data(), &bits, sizeof bits);
+    };
+  };
+  EditedTarget target(first_output(0x7fc00000));
+  Case main(target, two_steps());
+  EXPECT_FALSE(difference_by(main, first_output(0x7fc00000), true).has_value());
+  EXPECT_TRUE(difference_by(main, first_output(0x7fc00001), true).has_value());
+  EXPECT_FALSE(difference_by(main, first_output(0x7fc00001), false).has_value());
+}
+
+TEST(CompareOutputs, IntermediatesAreComparedKeyByKeyUpToTheLengthThatBothHave) {
+  // Step 1 asks one query at T=4: keys 0..3. What stands in column 4 belongs to no key.
+  const auto qk_with = [](std::int64_t key) -> Edit {
+    return [key](kernels::StepResult& result) {
+      result.qk = kernels::Tensor::zeros(kernels::ElementType::f32, {1, 1, 3, 5});
+      if (key >= 0) result.qk->bytes[static_cast<std::size_t>(key) * 4] = std::byte{1};
+    };
+  };
+  EditedTarget target(qk_with(-1));
+  Case main(target, two_steps());
+  EXPECT_FALSE(difference_by(main, qk_with(-1), true).has_value());
+  EXPECT_FALSE(difference_by(main, qk_with(4), true).has_value());
+  const auto difference = difference_by(main, qk_with(3), true);
+  ASSERT_TRUE(difference.has_value());
+  EXPECT_NE(difference->sentence.find("qk_output of key 3"), std::string::npos);
+  EXPECT_FALSE(difference_by(main, qk_with(3), false).has_value());
+}
+
+TEST(CompareRows, MatchesPositionsOfCachesThatHaveEvictedUnlikeNumbers) {
+  // T=7, W=4, C=4: G=1, positions 3..6 are left in rows 0..3. A full cache holds all seven.
+  const auto target = kernels::make_cpu_naive();
+  Case windowed(*target, model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "cache":{"layout":"block","capacity":4,"window_size":4},"steps":[{"append":7}]})"));
+  Case full(*target, model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "cache":{"window_size":4},"steps":[{"append":7}]})"));
+  Execution run = full.execution();
+  const OtherRun other{full.scenario(), full.timeline(), run};
+  EXPECT_FALSE(compare_rows(windowed, other, 0, 0).has_value());
+  run.steps[0].result.rows->key.bytes[2 * 8 * 4] ^= std::byte{1};  // Evicted from the other.
+  EXPECT_FALSE(compare_rows(windowed, other, 0, 0).has_value());
+  run.steps[0].result.rows->key.bytes[3 * 8 * 4] ^= std::byte{1};
+  const auto difference = compare_rows(windowed, other, 0, 0);
+  ASSERT_TRUE(difference.has_value());
+  EXPECT_NE(difference->sentence.find("key of row 0 (position 3)"), std::string::npos);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
 #include "properties/requests.h"
 
@@ -70,6 +70,34 @@ TEST(StepRequest, PadsRaggedStepsWithThePoison) {
   EXPECT_FALSE(std::isnan(element(request.key, (1 * 3 + 0) * 8)));
   EXPECT_TRUE(std::isnan(element(request.key, (1 * 3 + 1) * 8)));
   EXPECT_TRUE(std::isnan(element(request.query, (1 * 3 + 2) * 8)));
+}
+
+/// Keeps the configuration that it was asked for, and refuses.
+class Listener final : public kernels::Target {
+ public:
+  const kernels::Capabilities& capabilities() const override { return capabilities_; }
+  kernels::Answer<std::unique_ptr<kernels::Session>> open(
+      const kernels::SessionConfig& config) override {
+    heard = config;
+    return kernels::Refusal{"only listening"};
+  }
+  kernels::SessionConfig heard;
+
+ private:
+  kernels::Capabilities capabilities_;
+};
+
+TEST(Execute, AsksForThreadsAndAnInstructionSet) {
+  const auto scenario = windowed(R"([{"append":1}])");
+  const model::Timeline timeline(scenario);
+  const model::Fill fill(scenario, timeline);
+  Listener target;
+  execute(target, scenario, timeline, fill);
+  EXPECT_EQ(target.heard.threads, 0);
+  EXPECT_EQ(target.heard.isa, "");
+  execute(target, scenario, timeline, fill, {.threads = 3, .isa = "avx2"});
+  EXPECT_EQ(target.heard.threads, 3);
+  EXPECT_EQ(target.heard.isa, "avx2");
 }
 
 TEST(LoadRequest, PutsResidentPositionsInRowZeroOnwards) {

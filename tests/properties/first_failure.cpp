@@ -11,13 +11,13 @@
 namespace kvcheck::properties {
 
 std::optional<FirstFailure> first_failure(kernels::Target& target, const Property& property,
-                                          std::uint64_t seed, std::int64_t draws) {
-  return first_failure(target, std::vector<const Property*>{&property}, seed, draws);
+                                          std::uint64_t seed, std::int64_t draws, Walk walk) {
+  return first_failure(target, std::vector<const Property*>{&property}, seed, draws, walk);
 }
 
 std::optional<FirstFailure> first_failure(kernels::Target& target,
                                           const std::vector<const Property*>& properties,
-                                          std::uint64_t seed, std::int64_t draws) {
+                                          std::uint64_t seed, std::int64_t draws, Walk walk) {
   std::int64_t judged = 0;
   const auto judge = [&](const model::Scenario& scenario) -> std::optional<FirstFailure> {
     Case c(target, scenario);
@@ -29,7 +29,9 @@ std::optional<FirstFailure> first_failure(kernels::Target& target,
     }
     return std::nullopt;
   };
-  for (const auto& scenario : lattice(target.capabilities())) {
+  const bool with_lattice = walk == Walk::lattice_and_random;
+  const auto grid = with_lattice ? lattice(target.capabilities()) : std::vector<model::Scenario>{};
+  for (const auto& scenario : grid) {
     if (auto failure = judge(scenario)) return failure;
   }
   const auto generator = scenario_generator(target.capabilities());

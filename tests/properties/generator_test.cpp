@@ -7,7 +7,7 @@
 #include <rapidcheck/Random.h>
 #include <rapidcheck/Shrinkable.h>
 
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
 #include "properties/convert.h"
 #include "properties/coverage.h"

@@ -2,7 +2,7 @@
 // cpu-naive.
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
 #include "properties/convert.h"
 #include "properties/search.h"

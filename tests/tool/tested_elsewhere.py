@@ -8,7 +8,9 @@ GQA_RULES = "tests/model/gqa_rules_test.cpp"
 LAYOUT_POLICIES = "tests/model/layout_policies_test.cpp"
 ONNXRUNTIME = "tests/tool/onnxruntime_test.py"
 PAGE = "tests/reports/html_page_test.cpp"
+REQUESTS = "tests/kernels/cpu_requests_test.cpp"
 PASSES = "tests/shrinkers/passes_test.cpp"
+PROMISES = "tests/properties/promises_test.cpp"
 TIMELINE = "tests/properties/commands/timeline_command_test.cpp"
 WRONG_MODELS = "tests/model/wrong_models_test.cpp"
 
@@ -19,12 +21,20 @@ TESTED_ELSEWHERE = {
     "kernels/adapters/onnxruntime_attention.py": ONNXRUNTIME,
     "kernels/adapters/onnxruntime_gqa.py": ONNXRUNTIME,
     "kernels/adapters/onnxruntime_models.py": ONNXRUNTIME,
+    "kernels/cpu/cache_format.h": "tests/kernels/cpu_cache_memory_test.cpp",
     "kernels/cpu/element.cpp": CPU,
     "kernels/cpu/eviction.h": "tests/kernels/cpu_cache_test.cpp",
     "kernels/cpu/key_range.h": CPU,
-    "kernels/cpu/mistakes.cpp": "tests/kernels/faults_test.cpp",
-    "kernels/cpu/naive_attention.cpp": CPU,
-    "kernels/cpu/request_check.cpp": "tests/kernels/cpu_requests_test.cpp",
+    "kernels/cpu/parallel.h": "tests/kernels/cpu_cache_memory_test.cpp",
+    "kernels/cpu/naive/mistakes.cpp": "tests/kernels/faults_test.cpp",
+    "kernels/cpu/naive/naive_attention.cpp": CPU,
+    "kernels/cpu/config_check.cpp": REQUESTS,
+    "kernels/cpu/feature_check.cpp": "tests/kernels/cpu_feature_requests_test.cpp",
+    "kernels/cpu/mask_check.cpp": "tests/kernels/cpu_feature_requests_test.cpp",
+    "kernels/cpu/refusal.cpp": REQUESTS,
+    "kernels/cpu/request_check.h": REQUESTS,
+    "kernels/cpu/step_check.cpp": REQUESTS,
+    "kernels/cpu/naive/intermediate.cpp": "tests/kernels/cpu_features_test.cpp",
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
     "kernels/process/child_process.cpp": "tests/kernels/process_target_test.cpp",
     "model/arithmetic_profile.cpp": "tests/model/error_bound_test.cpp",
@@ -56,13 +66,18 @@ TESTED_ELSEWHERE = {
     "model/readings/seen.h": WRONG_MODELS,
     "model/readings/windows.cpp": WRONG_MODELS,
     "properties/case.cpp": CATALOG,
+    "properties/catalog/any_capacity.cpp": PROMISES,
     "properties/catalog/batch_company.cpp": CATALOG,
+    "properties/catalog/instruction_set.cpp": PROMISES,
+    "properties/catalog/repeat.cpp": PROMISES,
     "properties/catalog/resident_range.cpp": CATALOG,
     "properties/catalog/rollback_exactness.cpp": CATALOG,
     "properties/catalog/split_invariance.cpp": CATALOG,
+    "properties/catalog/thread_count.cpp": PROMISES,
     "properties/catalog/unspecified_rows.cpp": CATALOG,
     "properties/catalog/values.cpp": CATALOG,
     "properties/catalog/visible_set.cpp": CATALOG,
+    "properties/catalog/window_equals_full.cpp": PROMISES,
     "properties/commands/command.h": "declares what each command defines and tests",
     "properties/commands/command_line.cpp": COMMAND_LINE,
     "properties/commands/list_command.cpp": COMMAND_LINE,
@@ -79,6 +94,7 @@ TESTED_ELSEWHERE = {
     "properties/position_text.cpp": "tests/properties/read_back_test.cpp",
     "properties/requests.cpp": "tests/properties/execution_test.cpp",
     "properties/run_record_json.cpp": "tests/properties/run_record_test.cpp",
+    "properties/variant.cpp": PROMISES,
     "properties/verdict.cpp": "tests/properties/run_record_test.cpp",
     "reports/error_figures.cpp": "tests/reports/figures_test.cpp",
     "reports/finding_section.cpp": PAGE,

@@ -1,5 +1,5 @@
 // The list of planted faults of cpu-naive.
-#include "kernels/cpu/faults.h"
+#include "kernels/cpu/naive/faults.h"
 
 #include <cstddef>
 

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "kernels/cpu/cache.h"
-#include "kernels/cpu/faults.h"
 #include "kernels/cpu/key_range.h"
-#include "kernels/cpu/naive_attention.h"
+#include "kernels/cpu/mask_rows.h"
+#include "kernels/cpu/naive/faults.h"
+#include "kernels/cpu/naive/naive_attention.h"
 
 namespace kvcheck::kernels {
 
@@ -27,6 +28,10 @@ std::int64_t settled_length(Fault fault, std::span<const EntryPlan> plans, std::
 
 /// Mask origin, window edge and length faults.
 QueryCase distort_case(Fault fault, const AttentionStep& step, QueryCase right);
+
+/// The row of the mask for one query of one head.
+MaskRow distort_mask_row(Fault fault, const Tensor& mask, std::int64_t entry, std::int64_t head,
+                         std::int64_t query);
 
 /// Rows that entry `entry` reads.
 EntryRows distort_rows(Fault fault, const AttentionStep& step, std::size_t entry);

@@ -1,5 +1,5 @@
 // What each planted fault does to the values that the healthy code computed.
-#include "kernels/cpu/mistakes.h"
+#include "kernels/cpu/naive/mistakes.h"
 
 #include <algorithm>
 
@@ -136,11 +136,21 @@ QueryCase distort_case(Fault fault, const AttentionStep& step, QueryCase right) 
   return at;
 }
 
+MaskRow distort_mask_row(Fault fault, const Tensor& mask, std::int64_t entry, std::int64_t head,
+                         std::int64_t query) {
+  if (fault == Fault::mask_rank_three_by_batch && mask.shape.size() == 3) {
+    head = entry % mask.shape[0];
+  }
+  if (fault == Fault::mask_first_row_for_all) query = 0;
+  return MaskRows(mask).row(entry, head, query);
+}
+
 EntryRows distort_rows(Fault fault, const AttentionStep& step, std::size_t entry) {
   EntryRows rows = step.rows[entry];
   if (fault == Fault::batch_entry_zero_rows && ragged(step.plans)) {
+    rows.key = step.rows[0].key;
+    rows.value = step.rows[0].value;
     rows.rows = step.rows[0].rows;
-    rows.entry = step.rows[0].entry;
   }
   return rows;
 }

@@ -1,0 +1,28 @@
+// What one row of the cache is made of: its element type, its elements and its bytes.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/target.h"
+
+namespace kvcheck::kernels {
+
+/// The element type that a cache of this session stores.
+inline ElementType cache_type(const SessionConfig& config) {
+  if (config.quantisation.kind == "int8") return ElementType::i8;
+  if (config.quantisation.kind == "int4") return ElementType::u8;
+  if (config.quantisation.kind == "fp8") return ElementType::f8e4m3;
+  return config.element_type;
+}
+
+/// Elements of a stored row of `lanes` lanes: two codes of int4 share a byte.
+inline std::int64_t cache_width(const SessionConfig& config, std::int64_t lanes) {
+  return config.quantisation.kind == "int4" ? lanes / 2 + lanes % 2 : lanes;
+}
+
+/// Bytes of a stored row of `lanes` lanes.
+inline std::int64_t cache_row_bytes(const SessionConfig& config, std::int64_t lanes) {
+  return cache_width(config, lanes) * static_cast<std::int64_t>(element_bytes(cache_type(config)));
+}
+
+}  // namespace kvcheck::kernels

@@ -1,0 +1,269 @@
+// Planning of a step: units, chunks, threads; the arithmetic is in the tile kernels.
+#include "kernels/cpu/flash/flash_attention.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include <tbb/enumerable_thread_specific.h>
+
+#include "kernels/cpu/flash/elements.h"
+#include "kernels/cpu/flash/workspace.h"
+#include "kernels/cpu/parallel.h"
+
+namespace kvcheck::kernels::flash {
+namespace {
+
+/// Query rows of one unit: enough that keys and values are widened and fetched rarely, few enough
+/// that rows, logits and outputs stay in the second cache.
+constexpr std::int64_t kUnitRows = 128;
+/// Products of a query row and a position below which a step stays on the caller's thread: some
+/// 20 us of work, about what it costs to wake another.
+constexpr std::int64_t kParallelProducts = std::int64_t{1} << 14;
+
+std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
+
+std::int64_t bytes_of(Storage type) { return type == Storage::f32 ? 4 : 2; }
+
+void store(const float* from, std::int64_t lanes, Storage type, std::byte* to) {
+  if (type == Storage::f32) {
+    std::memcpy(to, from, static_cast<std::size_t>(lanes) * sizeof(float));
+    return;
+  }
+  auto* const wide = reinterpret_cast<std::uint16_t*>(to);
+  for (std::int64_t i = 0; i < lanes; ++i) {
+    wide[i] = type == Storage::f16 ? to_half(from[i]).bits : to_bfloat(from[i]).bits;
+  }
+}
+
+/// The mask as the rows of one unit see it.
+class UnitMask final : public TileBias {
+ public:
+  UnitMask(const MaskSource& mask, std::int64_t entry, std::int64_t first_query,
+           std::int64_t first_head, std::int64_t group)
+      : mask_(mask),
+        entry_(entry),
+        first_query_(first_query),
+        first_head_(first_head),
+        group_(group) {}
+
+  void fill(std::int64_t row, std::int64_t first, std::int64_t count, float* bias) const override {
+    mask_.fill(entry_, first_query_ + row / group_, first_head_ + row % group_, first, count, bias);
+  }
+
+ private:
+  const MaskSource& mask_;
+  std::int64_t entry_, first_query_, first_head_, group_;
+};
+
+UnitShape unit_shape(const AttentionShape& shape, std::int64_t queries) {
+  return {round_up(queries * shape.group(), 2), round_up(shape.head_size, 8),
+          round_up(shape.value_head_size, 16)};
+}
+
+void clear(const Partial& partial, const UnitShape& shape) {
+  std::fill_n(partial.maximum, shape.rows, -std::numeric_limits<float>::infinity());
+  std::fill_n(partial.sums, shape.rows * kSumLanes, 0.0f);
+  std::fill_n(partial.output, shape.rows * shape.output_lanes, 0.0f);
+}
+
+}  // namespace
+
+struct FlashAttention::Workspaces {
+  explicit Workspaces(const UnitShape& unit)
+      : shape(unit), local([unit] { return Workspace(unit); }) {}
+  UnitShape shape;
+  tbb::enumerable_thread_specific<Workspace> local;
+};
+
+FlashAttention::FlashAttention(const AttentionShape& shape, const Kernels& kernels, int threads)
+    : shape_(shape),
+      kernels_(&kernels),
+      threads_(threads),
+      queries_per_unit_(std::max<std::int64_t>(1, kUnitRows / shape.group())) {}
+
+FlashAttention::FlashAttention(FlashAttention&&) noexcept = default;
+FlashAttention::~FlashAttention() = default;
+
+void FlashAttention::plan(const AttentionStep& step) {
+  units_.clear();
+  products_ = 0;
+  for (std::int64_t entry = 0; entry < shape_.batch; ++entry) {
+    const std::int64_t queries = step.queries[static_cast<std::size_t>(entry)];
+    const EntryRows& rows = step.entries[static_cast<std::size_t>(entry)];
+    for (std::int64_t first = 0; first < queries; first += queries_per_unit_) {
+      Unit unit{entry, 0, first, std::min(queries_per_unit_, queries - first), 0, 0};
+      std::int64_t begin = std::numeric_limits<std::int64_t>::max(), end = 0;
+      for (std::int64_t i = first; i < first + unit.count; ++i) {
+        const KeyRange& range = step.ranges[static_cast<std::size_t>(entry * step.max_queries + i)];
+        const std::int64_t from = std::max(range.begin, rows.first_position);
+        const std::int64_t until = std::min(range.end, rows.first_position + rows.live);
+        if (from >= until) continue;
+        begin = std::min(begin, from);
+        end = std::max(end, until);
+        products_ += (until - from) * shape_.query_heads;
+      }
+      if (begin < end) {
+        unit.chunk_begin = begin / kChunk;
+        unit.chunk_end = (end + kChunk - 1) / kChunk;
+      }
+      for (unit.head = 0; unit.head < shape_.kv_heads; ++unit.head) units_.push_back(unit);
+    }
+  }
+}
+
+/// Workspaces that the largest unit of the step fits into.
+UnitShape FlashAttention::reserve(const AttentionStep& step) {
+  const UnitShape shape = unit_shape(shape_, std::min(step.max_queries, queries_per_unit_));
+  if (workspaces_ == nullptr || workspaces_->shape.rows < shape.rows) {
+    workspaces_ = std::make_unique<Workspaces>(shape);
+  }
+  return workspaces_->shape;
+}
+
+void FlashAttention::load_unit(const AttentionStep& step, const Unit& unit, Workspace& work) const {
+  const std::int64_t group = shape_.group();
+  const UnitShape lanes = unit_shape(shape_, unit.count);
+  const auto widen = kernels_->widen[static_cast<int>(step.query_type)];
+  const float* const scales =
+      step.key_scales == nullptr ? nullptr : step.key_scales + unit.head * shape_.head_size;
+  float* to = work.query;
+  for (std::int64_t row = 0; row < unit.count * group; ++row, to += lanes.key_lanes) {
+    const std::int64_t query = unit.first + row / group;
+    widen(step.query.row(unit.entry, query, unit.head * group + row % group), shape_.head_size,
+          lanes.key_lanes, to);
+    if (scales != nullptr) {
+      for (std::int64_t lane = 0; lane < shape_.head_size; ++lane) to[lane] *= scales[lane];
+    }
+    const KeyRange& range =
+        step.ranges[static_cast<std::size_t>(unit.entry * step.max_queries + query)];
+    work.begin[static_cast<std::size_t>(row)] = range.begin;
+    work.end[static_cast<std::size_t>(row)] = range.end;
+  }
+  if (unit.count * group < lanes.rows) std::fill_n(to, lanes.key_lanes, 0.0f);
+}
+
+void FlashAttention::run_chunk(const AttentionStep& step, const Unit& unit, std::int64_t chunk,
+                               Workspace& work, const Partial& to) const {
+  const EntryRows& rows = step.entries[static_cast<std::size_t>(unit.entry)];
+  std::optional<UnitMask> mask;
+  if (step.mask != nullptr) {
+    mask.emplace(*step.mask, unit.entry, unit.first, unit.head * shape_.group(), shape_.group());
+  }
+  ChunkTask task;
+  task.stored = {rows.key.row(unit.head, 0), rows.value.row(unit.head, 0),
+                 rows.key.row_stride,        rows.value.row_stride,
+                 rows.first_position,        rows.first_position + rows.live};
+  task.head_size = shape_.head_size;
+  task.value_head_size = shape_.value_head_size;
+  task.rows = unit.count * shape_.group();
+  task.query = work.query;
+  task.query_stride = round_up(shape_.head_size, 8);
+  task.begin = work.begin.data();
+  task.end = work.end.data();
+  task.bias = mask ? &*mask : nullptr;
+  task.scale = step.scale;
+  task.softcap = step.softcap;
+  task.chunk_begin = chunk * kChunk;
+  task.chunk_end = (chunk + 1) * kChunk;
+  task.output_lanes = round_up(shape_.value_head_size, 16);
+  task.partial = to;
+  kernels_->chunk_pass[static_cast<int>(shape_.storage)](task, work.scratch);
+}
+
+void FlashAttention::run_unit(const AttentionStep& step, const Unit& unit, Workspace& work) const {
+  const UnitShape shape = unit_shape(shape_, unit.count);
+  load_unit(step, unit, work);
+  clear(work.merged, shape);
+  for (std::int64_t chunk = unit.chunk_begin; chunk < unit.chunk_end; ++chunk) {
+    run_chunk(step, unit, chunk, work, work.chunk);
+    kernels_->merge_rows(work.merged, work.chunk, unit.count * shape_.group(), shape.output_lanes);
+  }
+  finish(step, unit, work.merged);
+}
+
+/// Chunks of one unit on different threads; their results are merged in order of position, as
+/// run_unit merges them.
+void FlashAttention::run_split(const AttentionStep& step, const UnitShape& largest) {
+  first_partial_.assign(1, 0);
+  for (const Unit& unit : units_) {
+    first_partial_.push_back(first_partial_.back() + unit.chunk_end - unit.chunk_begin);
+  }
+  const std::int64_t floats = round_up(largest.partial_floats(), 16);
+  const auto bytes = static_cast<std::size_t>(first_partial_.back() * floats) * sizeof(float);
+  if (partials_.size() < bytes) partials_ = Arena(bytes);
+  auto* const memory = reinterpret_cast<float*>(partials_.data());
+  run_tasks(threads_, first_partial_.back(), [&](std::int64_t task) {
+    const auto after = std::upper_bound(first_partial_.begin(), first_partial_.end(), task);
+    const auto index = static_cast<std::size_t>(after - first_partial_.begin() - 1);
+    const Unit& unit = units_[index];
+    Workspace& work = workspaces_->local.local();
+    load_unit(step, unit, work);
+    run_chunk(step, unit, unit.chunk_begin + task - first_partial_[index], work,
+              partial_at(memory + task * floats, unit_shape(shape_, unit.count)));
+  });
+  run_tasks(threads_, static_cast<std::int64_t>(units_.size()), [&](std::int64_t task) {
+    const auto index = static_cast<std::size_t>(task);
+    const Unit& unit = units_[index];
+    const UnitShape shape = unit_shape(shape_, unit.count);
+    const Partial& merged = workspaces_->local.local().merged;
+    clear(merged, shape);
+    for (std::int64_t part = first_partial_[index]; part < first_partial_[index + 1]; ++part) {
+      kernels_->merge_rows(merged, partial_at(memory + part * floats, shape),
+                           unit.count * shape_.group(), shape.output_lanes);
+    }
+    finish(step, unit, merged);
+  });
+}
+
+void FlashAttention::finish(const AttentionStep& step, const Unit& unit,
+                            const Partial& merged) const {
+  const std::int64_t lanes = round_up(shape_.value_head_size, 16);
+  const float* const scales = step.value_scales == nullptr
+                                  ? nullptr
+                                  : step.value_scales + unit.head * shape_.value_head_size;
+  for (std::int64_t row = 0; row < unit.count * shape_.group(); ++row) {
+    const std::int64_t head = unit.head * shape_.group() + row % shape_.group();
+    const std::int64_t query = unit.first + row / shape_.group();
+    const float* const sink = step.sinks == nullptr ? nullptr : step.sinks + head;
+    const float total = kernels_->finish_row(merged, row, sink, lanes);
+    float* const output = merged.output + row * lanes;
+    if (scales != nullptr) {
+      for (std::int64_t lane = 0; lane < shape_.value_head_size; ++lane)
+        output[lane] *= scales[lane];
+    }
+    const std::int64_t at = (unit.entry * step.max_queries + query) * shape_.query_heads + head;
+    store(output, shape_.value_head_size, step.output_type,
+          step.output + at * shape_.value_head_size * bytes_of(step.output_type));
+    if (step.maxima != nullptr) step.maxima[at] = merged.maximum[row];
+    if (step.totals != nullptr) step.totals[at] = total;
+  }
+}
+
+void FlashAttention::run(const AttentionStep& step) {
+  if (step.max_queries == 0) return;
+  plan(step);
+  const UnitShape shape = reserve(step);
+  const std::int64_t units = static_cast<std::int64_t>(units_.size());
+  const std::int64_t threads = thread_count(threads_);
+  if (threads > 1 && products_ >= kParallelProducts) {
+    if (units < 4 * threads) return run_split(step, shape);
+    run_tasks(threads_, units, [&](std::int64_t unit) {
+      run_unit(step, units_[static_cast<std::size_t>(unit)], workspaces_->local.local());
+    });
+    return;
+  }
+  Workspace& work = workspaces_->local.local();
+  for (const Unit& unit : units_) run_unit(step, unit, work);
+}
+
+std::int64_t FlashAttention::scratch_bytes() const {
+  std::int64_t bytes = static_cast<std::int64_t>(partials_.size());
+  if (workspaces_ != nullptr) {
+    for (const Workspace& work : workspaces_->local) bytes += work.bytes();
+  }
+  return bytes;
+}
+
+}  // namespace kvcheck::kernels::flash

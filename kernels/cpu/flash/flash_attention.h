@@ -1,0 +1,98 @@
+// Tiled attention with online softmax over cached rows: what one step computes, on any threads.
+//
+// The unit of work is a block of queries of one entry with all query heads of one KV head, so that
+// the whole group shares each load of keys and values. Keys are cut into tiles and chunks at
+// absolute positions and merged in their order, so that bits depend on neither the buffer, the
+// split of steps, the batch, the threads nor the instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/cpu/cache.h"
+#include "kernels/cpu/flash/kernels.h"
+#include "kernels/cpu/flash/workspace.h"
+#include "kernels/cpu/key_range.h"
+#include "kernels/cpu/row_store.h"
+
+namespace kvcheck::kernels::flash {
+
+/// What a mask tensor adds to logits.
+class MaskSource {
+ public:
+  virtual ~MaskSource() = default;
+  /// added[i] for position first + i of one query and head; -infinity hides the key.
+  virtual void fill(std::int64_t entry, std::int64_t query, std::int64_t head, std::int64_t first,
+                    std::int64_t count, float* added) const = 0;
+};
+
+struct AttentionShape {
+  std::int64_t batch = 1, query_heads = 1, kv_heads = 1, head_size = 8, value_head_size = 8;
+  Storage storage = Storage::f32;
+  std::int64_t group() const { return query_heads / kv_heads; }
+};
+
+/// One step. S = max_queries.
+struct AttentionStep {
+  std::span<const EntryRows> entries;     ///< [B]
+  std::span<const std::int64_t> queries;  ///< [B], each at most S.
+  std::int64_t max_queries = 0;
+  std::span<const KeyRange> ranges;   ///< [B][S] positions that a query sees, before the mask.
+  RowSource query;                    ///< Rows of head_size elements, by entry, query and head.
+  Storage query_type = Storage::f32;  ///< f32, f16 or bf16.
+  const MaskSource* mask = nullptr;
+  float scale = 1;
+  float softcap = 0;                    ///< 0 = off.
+  const float* sinks = nullptr;         ///< [Nq] one more logit for each head.
+  const float* key_scales = nullptr;    ///< [Nk][H]
+  const float* value_scales = nullptr;  ///< [Nk][Hv]
+  std::byte* output = nullptr;          ///< [B,S,Nq,Hv]; rows past an entry's queries are zeros.
+  Storage output_type = Storage::f32;   ///< f32, f16 or bf16.
+  float* maxima = nullptr;              ///< [B,S,Nq] largest logit of each row, or null.
+  float* totals = nullptr;              ///< [B,S,Nq] sum of exp(logit - maximum); 0 = no key.
+};
+
+class FlashAttention {
+ public:
+  /// \param threads as SessionConfig::threads
+  FlashAttention(const AttentionShape& shape, const Kernels& kernels, int threads);
+  FlashAttention(FlashAttention&&) noexcept;
+  ~FlashAttention();
+
+  void run(const AttentionStep& step);
+
+  /// Bytes of working memory, of all threads so far.
+  std::int64_t scratch_bytes() const;
+
+ private:
+  struct Workspaces;
+  /// Queries [first, first + count) of an entry with one KV head, and the chunks that they see.
+  struct Unit {
+    std::int64_t entry = 0, head = 0, first = 0, count = 0;
+    std::int64_t chunk_begin = 0, chunk_end = 0;
+  };
+
+  void plan(const AttentionStep& step);
+  UnitShape reserve(const AttentionStep& step);
+  void run_chunk(const AttentionStep& step, const Unit& unit, std::int64_t chunk, Workspace& work,
+                 const Partial& to) const;
+  void load_unit(const AttentionStep& step, const Unit& unit, Workspace& work) const;
+  void run_unit(const AttentionStep& step, const Unit& unit, Workspace& work) const;
+  void run_split(const AttentionStep& step, const UnitShape& shape);
+  void finish(const AttentionStep& step, const Unit& unit, const Partial& merged) const;
+
+  AttentionShape shape_;
+  const Kernels* kernels_;
+  int threads_;
+  std::int64_t queries_per_unit_;
+  std::vector<Unit> units_;
+  std::int64_t products_ = 0;                // Query rows times visible positions of the step.
+  std::vector<std::int64_t> first_partial_;  // [units + 1], of run_split.
+  Arena partials_;
+  std::unique_ptr<Workspaces> workspaces_;
+};
+
+}  // namespace kvcheck::kernels::flash

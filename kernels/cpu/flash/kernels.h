@@ -1,0 +1,38 @@
+// The tile kernels of each instruction set, by name.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/cpu/flash/chunk_task.h"
+
+namespace kvcheck::kernels::flash {
+
+/// In what the cache stores its rows.
+enum class Storage { f32, f16, bf16, int8, int4 };
+inline constexpr int kStorages = 5;
+
+/// One instruction set. All give the same bits.
+struct Kernels {
+  const char* isa;  ///< "avx512", "avx2", "scalar".
+  /// By Storage.
+  void (*chunk_pass[kStorages])(const ChunkTask&, const TileScratch&);
+  /// Converts `lanes` lanes to f32, zero up to `padded`. By Storage.
+  void (*widen[kStorages])(const std::byte* row, std::int64_t lanes, std::int64_t padded,
+                           float* to);
+  void (*merge_rows)(const Partial& into, const Partial& chunk, std::int64_t rows,
+                     std::int64_t lanes);
+  float (*finish_row)(const Partial& merged, std::int64_t row, const float* sink,
+                      std::int64_t lanes);
+  /// exp of one number that is not above 0.
+  float (*exp)(float);
+};
+
+/// Those that can run here, widest first; "scalar" is always the last.
+const std::vector<const Kernels*>& kernels_here();
+
+/// "" = what KVCHECK_ISA names, else the widest. nullptr where the name is none of kernels_here().
+const Kernels* kernels_for(std::string_view isa);
+
+}  // namespace kvcheck::kernels::flash

@@ -1,0 +1,33 @@
+// The tile kernels without an instruction set.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/cpu/flash/chunk_task.h"
+#include "kernels/cpu/flash/elements.h"
+#include "kernels/cpu/flash/kernels.h"
+
+namespace kvcheck::kernels::flash {
+namespace portable {
+namespace {
+
+#include "kernels/cpu/flash/lanes_portable-inl.h"
+//
+#include "kernels/cpu/flash/exp-inl.h"
+#include "kernels/cpu/flash/tile-inl.h"
+//
+#include "kernels/cpu/flash/chunk-inl.h"
+#include "kernels/cpu/flash/finish-inl.h"
+//
+#include "kernels/cpu/flash/table-inl.h"
+
+}  // namespace
+}  // namespace portable
+
+const Kernels& portable_kernels() { return portable::table("scalar"); }
+
+}  // namespace kvcheck::kernels::flash

@@ -1,0 +1,186 @@
+// cpu-naive and its quantised siblings.
+#include "kernels/cpu/naive/cpu_naive.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/cache.h"
+#include "kernels/cpu/naive/faults.h"
+#include "kernels/cpu/naive/naive_attention.h"
+#include "kernels/cpu/new_rows.h"
+#include "kernels/cpu/request_check.h"
+
+namespace kvcheck::kernels {
+namespace {
+
+/// Real = type of the arithmetic.
+template <class Real>
+class CpuNaiveSession final : public Session {
+ public:
+  CpuNaiveSession(const SessionConfig& config, Fault fault, bool descending)
+      : config_(config),
+        fault_(fault),
+        descending_(descending),
+        operands_(config_),
+        cache_(config, fault) {}
+
+  Answer<StepResult> step(const StepRequest& request) override {
+    if (auto reason = check_step(config_, cache_.lengths(), cache_.rows(), request)) {
+      return Refusal{*reason};
+    }
+    if (request.poison) cache_.poison(*request.poison);
+    operands_.prepare(request, cache_.lengths());
+    const std::span<const EntryPlan> plans = cache_.plan(request.tokens);
+    cache_.place(operands_.rows());
+    const bool settles_early = fault_ == Fault::staging_skipped;
+    if (settles_early) cache_.settle();
+    StepResult result = attend_to(request, plans);
+    if (!settles_early) cache_.settle();
+    if (request.want_rows) result.rows = cache_.present();
+    return result;
+  }
+
+  Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
+    if (auto reason = check_per_entry(config_, "rollback", tokens)) return Refusal{*reason};
+    if (auto reason = cache_.why_not_rollback(tokens)) return Refusal{*reason};
+    cache_.rollback(tokens);
+    return std::monostate{};
+  }
+
+  Answer<std::monostate> load(const LoadRequest& request) override {
+    if (auto reason = check_load(config_, request)) return Refusal{*reason};
+    cache_.load(request);
+    return std::monostate{};
+  }
+
+  Answer<CacheRows> present() override { return cache_.present(); }
+
+ private:
+  StepResult attend_to(const StepRequest& request, std::span<const EntryPlan> plans) {
+    rows_.clear();
+    for (std::int64_t b = 0; b < config_.batch; ++b) rows_.push_back(cache_.rows_of(b));
+    AttentionAnswer answer =
+        attend<Real>({config_, request, plans, rows_, fault_, descending_}, operands_);
+    StepResult result;
+    result.output = std::move(answer.output);
+    result.qk = std::move(answer.qk);
+    return result;
+  }
+
+  SessionConfig config_;
+  Fault fault_;
+  bool descending_;
+  StepRows<Real> operands_;
+  KvCache cache_;
+  std::vector<EntryRows> rows_;  // Kept for its memory.
+};
+
+Capabilities gqa_capabilities() {
+  Capabilities can;
+  can.version = KVCHECK_VERSION;
+  can.operators = {"gqa"};
+  can.element_types = {"f32", "f16", "bf16"};
+  can.layouts = {"full", "block", "min_overflow"};
+  can.features = {"separate_buffers",
+                  "batched_chunks",
+                  "ragged_prompt",
+                  "ragged_prompt_block",
+                  "idle_entries",
+                  "shared_kv",
+                  "bidirectional",
+                  "empty_window",
+                  "attention_bias",
+                  "softcap",
+                  "head_sink",
+                  "smooth_softmax",
+                  "rotary",
+                  "qk_norm",
+                  "qk_output",
+                  "packed_qkv",
+                  "load",
+                  "queryless_append",
+                  "rollback",
+                  "checks_rollback",
+                  "split_bits",
+                  "window_bits",
+                  "capacity_bits",
+                  "threads_bits",
+                  "company_bits",
+                  "rollback_bits",
+                  "repeat_bits",
+                  "nan_safe"};
+  // f32 sums, std::exp in f32 and a two-pass softmax: what the defaults say, spelled out.
+  can.arithmetic.accumulator_roundoff = 0x1p-24;
+  can.arithmetic.exp_error = 0x1p-23;
+  can.arithmetic.tanh_error = 0x1p-21;
+  can.arithmetic.max_rescales = 0;
+  return can;
+}
+
+Capabilities plain_capabilities() {
+  Capabilities can = gqa_capabilities();
+  can.name = "cpu-naive";
+  can.operators.insert("attention");
+  can.opsets = {23, 24, 25};
+  can.element_types.insert("f64");
+  can.features.insert({"mask_boolean", "mask_additive", "nonpad_kv_seqlen", "queries_differ",
+                       "empty_append", "attention_window", "right_window", "mask_broadcast",
+                       "short_mask", "input_rank_3", "softmax_precision"});
+  return can;
+}
+
+Capabilities quantised_capabilities(std::string_view kind) {
+  Capabilities can = gqa_capabilities();
+  can.name = kind == "int8" ? "cpu-naive-q8" : "cpu-naive-q4";
+  can.features.insert({"cache_quantised_only", "cache_" + std::string(kind)});
+  // A code is multiplied by its scale before the products.
+  can.arithmetic.dequantise_roundings = 1;
+  return can;
+}
+
+class CpuNaive final : public Target {
+ public:
+  explicit CpuNaive(Capabilities can, Fault fault = Fault::none)
+      : fault_(fault), capabilities_(std::move(can)) {}
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  Answer<std::unique_ptr<Session>> open(const SessionConfig& config) override {
+    if (auto reason = check_config(config)) return Refusal{*reason};
+    if (auto reason = check_claims(capabilities_, config)) return Refusal{*reason};
+    const bool descending = fault_ == Fault::sum_order_varies && opened_++ % 2 == 1;
+    // A wider softmax_precision widens all of the arithmetic; f32 is as wide as the others ask.
+    const bool wide =
+        config.element_type == ElementType::f64 || config.softmax_precision == ElementType::f64;
+    if (wide) return std::make_unique<CpuNaiveSession<double>>(config, fault_, descending);
+    return std::make_unique<CpuNaiveSession<float>>(config, fault_, descending);
+  }
+
+ private:
+  Fault fault_;
+  Capabilities capabilities_;
+  unsigned opened_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Target> make_cpu_naive() {
+  return std::make_unique<CpuNaive>(plain_capabilities());
+}
+
+std::unique_ptr<Target> make_cpu_naive_quantised(std::string_view kind) {
+  if (kind != "int8" && kind != "int4") return nullptr;
+  return std::make_unique<CpuNaive>(quantised_capabilities(kind));
+}
+
+std::unique_ptr<Target> make_cpu_naive(std::string_view fault) {
+  const std::optional<Fault> planted = cpu_naive_fault(fault);
+  if (!planted) return nullptr;
+  Capabilities can = plain_capabilities();
+  can.name += "+" + std::string(fault);
+  return std::make_unique<CpuNaive>(std::move(can), *planted);
+}
+
+}  // namespace kvcheck::kernels

@@ -1,0 +1,44 @@
+// The intermediate that a session asks for.
+#include "kernels/cpu/naive/intermediate.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/cpu/element.h"
+
+namespace kvcheck::kernels {
+
+Intermediate::Intermediate(const SessionConfig& config, std::span<const EntryPlan> plans,
+                           std::int64_t queries)
+    : stage_(config.qk_output),
+      gqa_(config.op == "gqa"),
+      heads_(config.query_heads),
+      queries_(queries) {
+  if (stage_ == "none") return;
+  columns_ = config.nonpad_kv_seqlen ? config.capacity : 0;
+  for (const EntryPlan& plan : plans) columns_ = std::max(columns_, plan.length());
+  tensor_ = Tensor::zeros(config.element_type, {config.batch, heads_, queries, columns_});
+}
+
+void Intermediate::begin_row(std::int64_t entry, std::int64_t head, std::int64_t query,
+                             std::int64_t first_position, KeyRange reach) {
+  if (!tensor_) return;
+  first_element_ = ((entry * heads_ + head) * queries_ + query) * columns_;
+  first_position_ = first_position;
+  if (stage_ != "biased") return;
+  const std::int64_t begin = gqa_ ? reach.begin : -first_position;
+  const std::int64_t end = gqa_ ? reach.end : columns_ - first_position;
+  for (std::int64_t row = begin; row < end; ++row) {
+    store(row, -std::numeric_limits<double>::infinity());
+  }
+}
+
+void Intermediate::store(std::int64_t row, double value) {
+  const std::int64_t column = row + first_position_;
+  if (column < 0 || column >= columns_) return;  // Only a planted fault leaves them.
+  const std::size_t bytes = element_bytes(tensor_->type);
+  encode_element(tensor_->type, value,
+                 tensor_->bytes.data() + static_cast<std::size_t>(first_element_ + column) * bytes);
+}
+
+}  // namespace kvcheck::kernels

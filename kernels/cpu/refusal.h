@@ -1,0 +1,52 @@
+// How a refusal is worded, and checks that several of them share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "kernels/target.h"
+
+namespace kvcheck::kernels {
+
+/// Why something is refused; empty when it is not.
+using Reason = std::optional<std::string>;
+using Shape = std::vector<std::int64_t>;
+
+/// "field = value: remedy".
+template <class Value>
+Reason refuse(std::string_view field, const Value& value, std::string_view remedy) {
+  return fmt::format("{} = {}: {}", field, value, remedy);
+}
+
+/// The first reason that there is; checks after it do not run.
+template <class... Check>
+Reason first_of(Check... checks) {
+  Reason reason;
+  (void)((reason = checks()) || ...);
+  return reason;
+}
+
+/// attention with a past: the cache grows by the tokens of each step.
+inline bool concatenates(const SessionConfig& config) {
+  return config.op == "attention" && !config.nonpad_kv_seqlen;
+}
+
+/// Bytes of a tensor, or nothing when they do not fit 2 GiB. \pre no negative extent
+std::optional<std::int64_t> bytes_of(ElementType type, const Shape& shape);
+
+/// Whether keys and values of `rows` rows stay within 2 GiB each.
+bool rows_fit(const SessionConfig& config, std::int64_t entries, std::int64_t rows);
+
+/// Element type, shape and byte count of a tensor; one without elements need not be spelled out.
+Reason check_tensor(std::string_view field, const Tensor& tensor, ElementType type,
+                    const Shape& shape);
+
+/// "[1,2,3]".
+std::string shape_text(const Shape& shape);
+
+}  // namespace kvcheck::kernels

@@ -1,0 +1,40 @@
+// target.thread_count: how many threads work changes no bit.
+#include <fmt/format.h>
+
+#include "properties/catalog.h"
+#include "properties/variant.h"
+
+namespace kvcheck::properties {
+namespace {
+
+constexpr const char* kPromise = "threads_bits";
+
+/// out(n threads) = out(as many as the target likes), for n = 1, 2, 3, 8.
+Judgement judge(Case& c) {
+  std::vector<Variant> variants;
+  for (const int threads : {1, 2, 3, 8}) {
+    Variant variant{
+        c.scenario(), {}, fmt::format("with {} thread{}", threads, threads == 1 ? "" : "s")};
+    variant.options.threads = threads;
+    variants.push_back(variant);
+  }
+  return judge_variants(c, variants, Kind::bits_difference);
+}
+
+std::string inapplicable(const model::Scenario&, const kernels::Capabilities& target) {
+  return unpromised(target, kPromise);
+}
+
+}  // namespace
+
+Property thread_count_property() {
+  return {"target.thread_count",
+          "1, 2, 3, 8 threads and the target's own choice give the same bits.",
+          "partial sums per thread, splits by thread count, merges in order of arrival, races",
+          inapplicable,
+          judge,
+          kPromise,
+          4};
+}
+
+}  // namespace kvcheck::properties

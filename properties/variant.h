@@ -1,0 +1,24 @@
+// Variants: the same case run in another way that must not change a bit.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "properties/case.h"
+#include "properties/execution.h"
+
+namespace kvcheck::properties {
+
+/// Another way to run a case.
+struct Variant {
+  model::Scenario scenario;  ///< With the steps of the case.
+  ExecuteOptions options;
+  std::string words;  ///< How it differs: "with 3 threads".
+};
+
+/// Runs the case in each of the ways and compares it with the main run bit for bit: outputs,
+/// intermediates, and the rows of the positions that both caches hold. A difference is a failure
+/// of `kind`. Skipped when no variant could be compared, with the reason of the last one.
+Judgement judge_variants(Case& c, const std::vector<Variant>& variants, Kind kind);
+
+}  // namespace kvcheck::properties
