@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "kernels/cpu/flash/cpu_flash.h"
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "kernels/cpu/naive/faults.h"
 #include "kernels/process/process_target.h"
@@ -35,6 +36,9 @@ constexpr OwnTarget kOwnTargets[] = {
     {kCpuNaive, [] { return make_cpu_naive(); }},
     {"cpu-naive-q8", [] { return make_cpu_naive_quantised("int8"); }},
     {"cpu-naive-q4", [] { return make_cpu_naive_quantised("int4"); }},
+    {"cpu-flash", [] { return make_cpu_flash(); }},
+    {"cpu-flash-q8", [] { return make_cpu_flash_quantised("int8"); }},
+    {"cpu-flash-q4", [] { return make_cpu_flash_quantised("int4"); }},
 };
 
 /// The numbers of "1.31.1"; empty unless it is two to four of them with single dots between.

@@ -10,6 +10,10 @@ namespace kvcheck::properties {
 Case::Case(kernels::Target& target, const model::Scenario& scenario)
     : target_(target), oracle_(scenario, arithmetic_profile(target.capabilities(), scenario)) {}
 
+double Case::roundoff() const {
+  return arithmetic_profile(target_.capabilities(), scenario()).accumulator_roundoff;
+}
+
 const Execution& Case::execution() {
   if (!execution_) execution_ = execute(target_, scenario(), timeline(), fill());
   return *execution_;

@@ -47,6 +47,8 @@ class Case {
   const model::Timeline& timeline() const { return oracle_.timeline(); }
   const model::Fill& fill() const { return oracle_.fill(); }
   model::Oracle& oracle() { return oracle_; }
+  /// Unit roundoff of the arithmetic that the target declares for the scenario.
+  double roundoff() const;
 
   /// The one execution that all properties share.
   const Execution& execution();

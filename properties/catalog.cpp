@@ -11,6 +11,7 @@ const std::vector<Property>& catalog() {
       resident_range_property(),
       visible_set_property(),
       values_property(),
+      qk_output_property(),
       split_invariance_property(),
       rollback_exactness_property(),
       unspecified_rows_property(),

@@ -37,6 +37,7 @@ Property answers_property();
 Property resident_range_property();
 Property visible_set_property();
 Property values_property();
+Property qk_output_property();
 Property split_invariance_property();
 Property rollback_exactness_property();
 Property unspecified_rows_property();

@@ -171,10 +171,20 @@ std::int64_t shared_queries(Case& main, const OtherRun& other) {
 }
 
 std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::size_t step,
-                                       std::size_t other_step) {
+                                       std::size_t other_step, bool bitwise) {
   const auto& a = main.execution().steps[step].result.rows;
   const auto& b = other.execution.steps[other_step].result.rows;
   if (!a || !b) return std::nullopt;
+  std::optional<RowContent> content;
+  const auto both_hold = [&](std::int64_t entry, std::int64_t row, std::int64_t their_entry,
+                             std::int64_t their_row, std::int64_t head, model::Position position) {
+    if (bitwise) return false;
+    if (!content) content.emplace(main.scenario(), main.timeline(), main.fill(), main.roundoff());
+    if (!content->has_ranges()) return false;
+    const auto token = content->held(step, entry, position);
+    return content->match(*a, head, row, token).both() &&
+           content->match_in(*b, their_entry, head, their_row, token).both();
+  };
   for (std::int64_t e = 0; e < other.scenario.batch; ++e) {
     const std::int64_t entry = e + other.first_entry;
     const auto& state = state_at(main.timeline(), {step, entry, 0});
@@ -191,6 +201,7 @@ std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::s
         const bool value = std::ranges::equal(row_bytes(a->value, entry, h, r),
                                               row_bytes(b->value, e, h, their_r));
         if (key && value) continue;
+        if (both_hold(entry, r, e, their_r, h, {p})) continue;
         Difference difference;
         difference.ratio = std::numeric_limits<double>::infinity();
         difference.hint.step = static_cast<std::int64_t>(step);

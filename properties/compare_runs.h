@@ -1,4 +1,4 @@
-// Comparison of two executions of the same tokens: rows bit for bit, outputs by what is promised.
+// Comparison of two executions of the same tokens: bit for bit, or by what rounding can explain.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,10 @@ std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, boo
 
 /// Compares the rows after step `step` of the main run with those after `other_step`, for every
 /// position that is resident in both. Entries that the other run does not have are passed over.
+/// Where not `bitwise`, rows that a target computes or quantises may differ as far as both hold
+/// content of the token.
 std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::size_t step,
-                                       std::size_t other_step);
+                                       std::size_t other_step, bool bitwise = true);
 
 /// Number of outputs that compare_outputs would compare.
 std::int64_t shared_queries(Case& main, const OtherRun& other);

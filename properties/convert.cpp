@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "model/quantisation.h"
+#include "properties/parameter_tensors.h"
+
 namespace kvcheck::properties {
 namespace {
 
@@ -44,16 +47,23 @@ std::string missing_gqa_feature(const Capabilities& target, const Scenario& scen
   return "";
 }
 
-/// Said of what no session can carry yet: it is not asked for, whatever the target claims.
+/// Said of layouts that no session can carry: they are not asked for, whatever the target claims.
 constexpr std::string_view kModelAlone = " (only the model answers for it so far)";
 
-/// The first optional feature that the scenario uses and that a session does not carry; empty =
-/// none.
-std::string uncarried_feature(const Scenario& s) {
-  const auto quantisation = s.cache.quantisation.kind;
-  const std::pair<bool, std::string> uses[] = {
-      {s.right_window_size.has_value(), "right_window_size"},
-      {s.input_rank == 3, "input_rank 3"},
+/// The first optional feature of the operator that the scenario uses and the target does not
+/// claim; empty = none.
+std::string missing_operator_feature(const Capabilities& target, const Scenario& s) {
+  const bool gqa = s.op == Operator::gqa;
+  const std::pair<bool, std::string_view> uses[] = {
+      {gqa && !s.causal, "bidirectional"},
+      {gqa && s.cache.window_size == 0, "empty_window"},
+      {!gqa && s.cache.window_size, "attention_window"},
+      {s.right_window_size.has_value(), "right_window"},
+      {gqa && s.mask.kind != model::MaskKind::none, "attention_bias"},
+      {s.mask.rank == 1 || s.mask.one_entry || s.mask.one_head || s.mask.one_query,
+       "mask_broadcast"},
+      {s.mask.missing_columns > 0, "short_mask"},
+      {s.input_rank == 3, "input_rank_3"},
       {s.packed_qkv, "packed_qkv"},
       {s.softcap != 0, "softcap"},
       {s.smooth_softmax, "smooth_softmax"},
@@ -62,32 +72,29 @@ std::string uncarried_feature(const Scenario& s) {
       {s.qk_norm.has_value(), "qk_norm"},
       {s.qk_output != model::QkOutput::none, "qk_output"},
       {s.softmax_precision.has_value(), "softmax_precision"},
-      {quantisation != model::QuantisationKind::none,
-       fmt::format("cache.quantisation {}", to_string(quantisation))},
   };
   for (const auto& [used, feature] : uses) {
-    if (used) return feature + std::string(kModelAlone);
+    if (used && !target.has(feature)) return std::string(feature);
   }
   return "";
 }
 
-/// The first optional feature of the operator that the scenario uses and the target does not
-/// claim; empty = none.
-std::string missing_operator_feature(const Capabilities& target, const Scenario& s) {
-  const bool gqa = s.op == Operator::gqa;
-  const std::pair<bool, std::string> uses[] = {
-      {gqa && !s.causal, "bidirectional"},
-      {gqa && s.cache.window_size == 0, "empty_window"},
-      {!gqa && s.cache.window_size, "attention_window"},
-      {gqa && s.mask.kind != model::MaskKind::none, "attention_bias"},
-      {s.mask.rank == 1 || s.mask.one_entry || s.mask.one_head || s.mask.one_query,
-       "mask_broadcast"},
-      {s.mask.missing_columns > 0, "short_mask"},
-  };
-  for (const auto& [used, feature] : uses) {
-    if (used && !target.has(feature)) return feature;
+/// The kind of cache that the target does not claim; empty = it does.
+std::string missing_quantisation(const Capabilities& target, const Scenario& s) {
+  const auto kind = s.cache.quantisation.kind;
+  if (kind != model::QuantisationKind::none) {
+    const std::string feature = fmt::format("cache_{}", to_string(kind));
+    return target.has(feature) ? "" : feature;
   }
-  return "";
+  return target.has("cache_quantised_only") ? "a cache that is not quantised" : "";
+}
+
+/// Whether position_ids turn tokens by the step that brings them. The first prompt counts up by
+/// one from its first element, later steps read the list as flat (model/rotary.h).
+bool turns_depend_on_steps(const Scenario& s) {
+  if (!s.rotary || !s.rotary->position_ids) return false;
+  const model::PositionIds& ids = *s.rotary->position_ids;
+  return ids.stride != 1 || (ids.extra_columns > 0 && s.batch > 1);
 }
 
 bool only_asks(const Append& append) {
@@ -153,6 +160,25 @@ model::ElementType to_model(kernels::ElementType type) {
   }
 }
 
+kernels::ElementType storage_type(const Scenario& scenario) {
+  switch (scenario.cache.quantisation.kind) {
+    case model::QuantisationKind::int8:
+      return kernels::ElementType::i8;
+    case model::QuantisationKind::int4:
+      return kernels::ElementType::u8;
+    case model::QuantisationKind::fp8:
+      return kernels::ElementType::f8e4m3;
+    case model::QuantisationKind::none:
+      break;
+  }
+  return to_kernel(scenario.element_type);
+}
+
+std::int64_t stored_lanes(const Scenario& scenario, std::int64_t lanes) {
+  const auto kind = scenario.cache.quantisation.kind;
+  return kind == model::QuantisationKind::none ? lanes : model::row_bytes(kind, lanes);
+}
+
 kernels::SessionConfig session_config(const Scenario& scenario, const model::Timeline& timeline,
                                       double poison) {
   kernels::SessionConfig config;
@@ -173,6 +199,17 @@ kernels::SessionConfig session_config(const Scenario& scenario, const model::Tim
   config.mask = to_string(scenario.mask.kind);
   config.scale = scenario.scale.value_or(0);
   config.initial_poison = poison;
+  config.right_window_size = scenario.right_window_size.value_or(-1);
+  config.softcap = scenario.softcap;
+  config.smooth_softmax = scenario.smooth_softmax;
+  config.input_rank = scenario.input_rank;
+  config.packed_qkv = scenario.packed_qkv;
+  config.qk_output = to_string(scenario.qk_output);
+  if (scenario.softmax_precision) config.softmax_precision = to_kernel(*scenario.softmax_precision);
+  if (scenario.head_sink) config.head_sink = head_sink(scenario);
+  if (scenario.rotary) config.rotary = rotary_config(scenario, timeline);
+  if (scenario.qk_norm) config.qk_norm = qk_norm_config(scenario);
+  config.quantisation = quantisation_config(scenario);
   return config;
 }
 
@@ -195,7 +232,9 @@ model::ArithmeticProfile arithmetic_profile(const Capabilities& target, const Sc
   profile.fused_shift = declared.fused_shift;
   profile.scale_on_operands = declared.scale_on_operands;
   profile.exact_products = declared.exact_products;
-  profile.dequantise_roundings = declared.dequantise_roundings;
+  if (scenario.cache.quantisation.kind != model::QuantisationKind::none) {
+    profile.dequantise_roundings = declared.dequantise_roundings;
+  }
   profile.dot_ways = declared.dot_ways;
   profile.dot_block = declared.dot_block;
   profile.value_block = declared.value_block;
@@ -211,10 +250,18 @@ bool bears_nan(const Capabilities& target, const Scenario& scenario) {
   return target.has("nan_safe") || (scenario.op == Operator::gqa && target.has("nan_safe_gqa"));
 }
 
-std::string fixed_data_reason(const Scenario& scenario) {
+std::string fixed_tensors_reason(const Scenario& scenario) {
   return scenario.fill.kind == model::FillKind::literal
              ? "the tensors of the scenario are spelled out"
              : "";
+}
+
+std::string fixed_data_reason(const Scenario& scenario) {
+  if (turns_depend_on_steps(scenario)) return "position_ids turn a token by the step it comes in";
+  if (scenario.mask.missing_columns > 0 && !scenario.nonpad_kv_seqlen) {
+    return "the mask lacks columns of the length that each step reaches";
+  }
+  return fixed_tensors_reason(scenario);
 }
 
 std::string unsupported_reason(const Capabilities& target, const Scenario& scenario) {
@@ -246,7 +293,7 @@ std::string unsupported_reason(const Capabilities& target, const Scenario& scena
       !target.has("mask_additive")) {
     return "mask_additive";
   }
-  std::string feature = uncarried_feature(scenario);
+  std::string feature = missing_quantisation(target, scenario);
   if (feature.empty()) feature = missing_operator_feature(target, scenario);
   if (!feature.empty()) return feature;
   return missing_step_feature(target, scenario);

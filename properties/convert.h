@@ -9,8 +9,14 @@
 namespace kvcheck::properties {
 
 kernels::ElementType to_kernel(model::ElementType type);
-/// \pre type is not boolean
+/// \pre type is one that the model computes in: f32, f16, bf16 or f64
 model::ElementType to_model(kernels::ElementType type);
+
+/// In what the rows of the cache are stored.
+kernels::ElementType storage_type(const model::Scenario& scenario);
+
+/// Elements of that type in a row of `lanes` lanes: half as many for int4, rounded up.
+std::int64_t stored_lanes(const model::Scenario& scenario, std::int64_t lanes);
 
 /// The session that a scenario asks for; unspecified rows start with `poison`.
 kernels::SessionConfig session_config(const model::Scenario& scenario,
@@ -24,8 +30,12 @@ model::ArithmeticProfile arithmetic_profile(const kernels::Capabilities& target,
 /// Whether the target promises that NaN in unspecified rows has no influence here.
 bool bears_nan(const kernels::Capabilities& target, const model::Scenario& scenario);
 
-/// Why the scenario cannot be run with other data, other steps or one entry alone: its tensors are
-/// spelled out. Empty = it can.
+/// Why the scenario cannot be run with other data: its tensors are spelled out. Empty = it can.
+std::string fixed_tensors_reason(const model::Scenario& scenario);
+
+/// Why the scenario cannot be run with other steps or one entry alone, the tokens unchanged: the
+/// tensors are spelled out, or position_ids or a short mask make the data depend on the steps.
+/// Empty = it can.
 std::string fixed_data_reason(const model::Scenario& scenario);
 
 /// Why `target` does not claim to take the scenario; empty = it does.

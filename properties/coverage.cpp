@@ -15,6 +15,9 @@ using model::Rollback;
 using model::Scenario;
 using model::Timeline;
 
+/// Keys that tiles and blocks of kernels hold.
+constexpr std::int64_t kTileEdges[] = {64, 128, 256};
+
 bool any_target(const Capabilities&) { return true; }
 bool block_target(const Capabilities& t) {
   return t.operators.count("gqa") > 0 && t.layouts.count("block") > 0;
@@ -201,12 +204,73 @@ std::vector<CoverageClass> general_classes() {
   };
 }
 
+bool quantised_target(const Capabilities& t) {
+  return t.has("cache_int8") || t.has("cache_int4") || t.has("cache_fp8");
+}
+
+bool quantised(const Scenario& s) {
+  return s.cache.quantisation.kind != model::QuantisationKind::none;
+}
+
+bool tile_edge_target(const Capabilities& t) { return t.has("load"); }
+
+/// A length at 64, 128 or 256 or one beside it.
+bool tile_edge(const Scenario& s, const Timeline& timeline) {
+  return any_step<Append>(s, timeline, [](const EntryStep& e) {
+    return std::any_of(std::begin(kTileEdges), std::end(kTileEdges), [&](std::int64_t edge) {
+      return e.length >= edge - 1 && e.length <= edge + 1;
+    });
+  });
+}
+
+std::vector<CoverageClass> feature_classes() {
+  return {
+      {"softcap", [](const Scenario& s, const Timeline&) { return s.softcap != 0; },
+       [](const Capabilities& t) { return t.has("softcap"); }},
+      {"attention sink",
+       [](const Scenario& s, const Timeline&) { return s.smooth_softmax || s.head_sink; },
+       [](const Capabilities& t) { return t.has("smooth_softmax") || t.has("head_sink"); }},
+      {"rotary embedding", [](const Scenario& s, const Timeline&) { return s.rotary.has_value(); },
+       [](const Capabilities& t) { return t.has("rotary"); }},
+      {"position_ids",
+       [](const Scenario& s, const Timeline&) { return s.rotary && s.rotary->position_ids; },
+       [](const Capabilities& t) { return t.has("rotary"); }},
+      {"norm of queries and keys",
+       [](const Scenario& s, const Timeline&) { return s.qk_norm.has_value(); },
+       [](const Capabilities& t) { return t.has("qk_norm"); }},
+      {"intermediate handed out",
+       [](const Scenario& s, const Timeline&) { return s.qk_output != model::QkOutput::none; },
+       [](const Capabilities& t) { return t.has("qk_output"); }},
+      {"softmax precision",
+       [](const Scenario& s, const Timeline&) { return s.softmax_precision.has_value(); },
+       [](const Capabilities& t) { return t.has("softmax_precision"); }},
+      {"window to the right",
+       [](const Scenario& s, const Timeline&) { return s.right_window_size.has_value(); },
+       [](const Capabilities& t) { return t.has("right_window"); }},
+      {"queries alone",
+       [](const Scenario& s, const Timeline& t) {
+         return any_step<Append>(
+             s, t, [](const EntryStep& e) { return e.queries > 0 && e.length == e.past; });
+       },
+       [](const Capabilities& t) { return t.has("shared_kv") || t.has("empty_append"); }},
+      {"quantised cache", [](const Scenario& s, const Timeline&) { return quantised(s); },
+       quantised_target},
+      {"scales by channel",
+       [](const Scenario& s, const Timeline&) { return s.cache.quantisation.per_channel; },
+       quantised_target},
+      {"quantised cache, eviction",
+       [](const Scenario& s, const Timeline& t) { return quantised(s) && evictions(s, t) > 0; },
+       [](const Capabilities& t) { return quantised_target(t) && block_target(t); }},
+      {"length at the edge of a tile", tile_edge, tile_edge_target},
+  };
+}
+
 }  // namespace
 
 const std::vector<CoverageClass>& coverage_classes() {
   static const std::vector<CoverageClass> classes = [] {
     auto all = windowed_classes();
-    for (auto& more : {attention_classes(), general_classes()})
+    for (auto& more : {attention_classes(), general_classes(), feature_classes()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

@@ -37,16 +37,16 @@ EntryEvidence entry_evidence(const model::EntryStep& state) {
 
 void add_rows(const Case& c, RowContent& content, std::size_t step, const kernels::CacheRows& rows,
               StepEvidence& out) {
+  if (!content.shape_problem(rows).empty()) return;
   for (std::int64_t b = 0; b < c.scenario().batch; ++b) {
     const auto& state = c.timeline().steps()[step].entries[static_cast<std::size_t>(b)];
     const std::int64_t shown = std::min(state.resident, rows.key.shape[2]);
     for (std::int64_t r = 0; r < shown && out.rows.size() < kMostItems; ++r) {
       const model::Position position{state.first_position.value + r};
-      const model::Token expected{position, c.timeline().generation(step, b, position)};
-      if (content.match(rows, b, 0, r, expected).both()) continue;
+      if (content.match(rows, 0, r, content.held(step, b, position)).both()) continue;
       const auto found = content.identify(rows, b, 0, r);
-      out.rows.push_back({b, r, position.value, found ? found->position.value : -1,
-                          found ? found->generation : 0});
+      out.rows.push_back({b, r, position.value, found ? found->token.position.value : -1,
+                          found ? found->token.generation : 0});
     }
   }
 }
@@ -128,7 +128,7 @@ Evidence collect_evidence(kernels::Target& target, const model::Scenario& scenar
   Evidence evidence;
   evidence.failing_step = judgement.hint.step;
   evidence.words = timeline_words(scenario, c.timeline());
-  RowContent content(scenario, c.timeline(), c.fill());
+  RowContent content(scenario, c.timeline(), c.fill(), c.roundoff());
   const std::size_t shown = std::min(scenario.steps.size(), kMostSteps);
   for (std::size_t i = 0; i < shown; ++i) {
     StepEvidence step;

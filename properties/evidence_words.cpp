@@ -1,6 +1,8 @@
 // Sentences.
 #include "properties/evidence_words.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "properties/position_text.h"
@@ -87,8 +89,15 @@ std::vector<std::string> visibility_words(const Scenario& scenario, const model:
   const auto& state = timeline.steps()[query.step].entries[static_cast<std::size_t>(query.entry)];
   std::string rule = causal_rule(scenario, state);
   if (scenario.cache.window_size) {
-    rule +=
-        fmt::format("; window: the last {} of them, its own included", *scenario.cache.window_size);
+    rule += scenario.causal
+                ? fmt::format("; window: the last {} of them, its own included",
+                              *scenario.cache.window_size)
+                : fmt::format("; window: no more than {} keys before its own position",
+                              std::max<std::int64_t>(0, *scenario.cache.window_size - 1));
+  }
+  if (scenario.right_window_size) {
+    rule += fmt::format("; of those after its own position the first {} alone",
+                        *scenario.right_window_size);
   }
   if (scenario.mask.kind != model::MaskKind::none) rule += "; then the mask hides some";
   std::vector<std::string> words{
@@ -98,9 +107,10 @@ std::vector<std::string> visibility_words(const Scenario& scenario, const model:
       fmt::format("With all logits 0 the target gave weight to keys {}.",
                   positions_text(query.observed))};
   for (const auto& key : difference(query.observed, query.expected)) {
-    const char* why = key.value >= state.length          ? "does not exist"
-                      : key.value > query.position.value ? "is later than the query"
-                                                         : "is not among those";
+    const char* why = key.value >= state.length ? "does not exist"
+                      : scenario.causal && key.value > query.position.value
+                          ? "is later than the query"
+                          : "is not among those";
     words.push_back(fmt::format("Key {} {}: it leaks.", key.value, why));
   }
   const auto missing = difference(query.expected, query.observed);

@@ -10,6 +10,7 @@
 #include "model/layout.h"
 #include "properties/convert.h"
 #include "properties/draw.h"
+#include "properties/feature_draw.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -31,7 +32,7 @@ std::vector<Family> families(const Capabilities& target, const GeneratorFocus& f
   }
   if (gqa && focus.gqa_full && target.layouts.count("full")) result.push_back(Family::gqa_full);
   if (attention && focus.attention_past) result.push_back(Family::attention_past);
-  if (attention && focus.attention_nonpad && target.opsets.count(24) &&
+  if (attention && focus.attention_nonpad && *target.opsets.rbegin() >= 24 &&
       target.has("nonpad_kv_seqlen")) {
     result.push_back(Family::attention_nonpad);
   }
@@ -47,12 +48,13 @@ class Drawing {
   Scenario run() {
     draw_shape();
     draw_cache();
+    draw_features(target_, draw_, s_);
     draw_data();
     draw_steps();
     if (family_ == Family::attention_nonpad || family_ == Family::gqa_full) {
       s_.cache.capacity = longest_ + draw_.pick({0, 0, 1, 3, 8});
     }
-    draw_mask();
+    draw_mask(target_, draw_, longest_, s_);
     return model::normalise(s_);
   }
 
@@ -66,20 +68,19 @@ class Drawing {
     s_.op = gqa() ? model::Operator::gqa : model::Operator::attention;
     s_.batch = draw_.percent(55) ? 1 : draw_.between(2, 3);
     s_.kv_heads = draw_.pick({1, 1, 1, 2, 2, 3});
-    s_.query_heads = s_.kv_heads * draw_.pick({1, 1, 2, 2, 3, 4, 5});
+    s_.query_heads = s_.kv_heads * draw_.pick({1, 1, 2, 2, 3, 4, 5, rarely(4) ? 8 : 6});
     if (gqa()) {
       s_.opset = 1;
       s_.head_size = target_.head_size_multiple * draw_.pick({1, 1, 1, 2, 3, 5});
-      if (target_.head_size_multiple < 8 && draw_.percent(70))
-        s_.head_size = draw_.pick({8, 16, 24});
+      if (target_.head_size_multiple < 8) s_.head_size = free_head_size();
       s_.value_head_size = s_.head_size;
     } else {
       const bool nonpad = family_ == Family::attention_nonpad;
-      std::vector<int> opsets(target_.opsets.begin(), target_.opsets.end());
-      s_.opset = nonpad ? 24 : draw_.pick(opsets);
+      const auto first = nonpad ? target_.opsets.lower_bound(24) : target_.opsets.begin();
+      s_.opset = draw_.pick(std::vector<int>(first, target_.opsets.end()));
       s_.nonpad_kv_seqlen = nonpad;
-      s_.head_size = draw_.pick({1, 2, 4, 4, 8, 8, 16});
-      s_.value_head_size = draw_.percent(70) ? s_.head_size : draw_.pick({2, 3, 8, 10});
+      s_.head_size = draw_.percent(60) ? draw_.pick({1, 2, 4, 4, 8, 8, 16}) : free_head_size();
+      s_.value_head_size = draw_.percent(70) ? s_.head_size : draw_.pick({2, 3, 8, 10, 17});
       s_.causal = draw_.percent(85);
     }
     std::vector<std::string> types(target_.element_types.begin(), target_.element_types.end());
@@ -87,6 +88,13 @@ class Drawing {
                           ? model::ElementType::f32
                           : *model::element_type_from(draw_.pick(types));
     if (draw_.percent(15)) s_.scale = draw_.pick(std::vector<double>{0.25, 0.5, 1.0});
+  }
+
+  /// Around the widths of vector registers and tiles, in lanes; wide heads are rare for their cost.
+  std::int64_t free_head_size() {
+    if (draw_.percent(50)) return draw_.pick({8, 8, 16, 24});
+    if (rarely(8)) return draw_.pick({31, 32, 33, 48, 63, 64, 65, 80, 128});
+    return draw_.between(1, 20);
   }
 
   void draw_cache() {
@@ -97,7 +105,7 @@ class Drawing {
       s_.cache.capacity =
           window + (rarely(12) ? draw_.between(9, 40) : draw_.pick({0, 0, 1, 2, 3, 4, 5, 8}));
     } else if (family_ == Family::gqa_full && draw_.percent(50)) {
-      s_.cache.window_size = draw_.between(1, 12);
+      s_.cache.window_size = target_.has("empty_window") && rarely(12) ? 0 : draw_.between(1, 12);
     }
     layout_ = model::make_layout(s_.cache);
     s_.share_buffers = !(gqa() && target_.has("separate_buffers") && draw_.percent(30));
@@ -113,18 +121,6 @@ class Drawing {
     if (bears_nan(target_, s_) && draw_.percent(30)) s_.poison = model::Poison::nan;
   }
 
-  void draw_mask() {
-    if (gqa() || draw_.percent(50)) return;
-    const bool boolean = target_.has("mask_boolean"), additive = target_.has("mask_additive");
-    if (!boolean && !additive) return;
-    s_.mask.kind = boolean && (!additive || draw_.percent(60)) ? model::MaskKind::boolean
-                                                               : model::MaskKind::additive;
-    s_.mask.rank = static_cast<int>(draw_.between(2, 4));
-    s_.mask.hidden_percent = static_cast<int>(draw_.pick({0, 10, 30, 60, 90, 100}));
-    s_.mask.seed = draw_.bits() & 0xffffu;
-    s_.mask.empty_rows = draw_.percent(30);
-  }
-
   /// A length worth trying: around the window and the capacity, or small, or anything.
   std::int64_t notable_length() {
     const std::int64_t window = s_.cache.window_size.value_or(4);
@@ -134,6 +130,11 @@ class Drawing {
           1, draw_.pick({1, window, capacity, capacity + 1, 2 * capacity}) + draw_.between(-1, 1));
     }
     return draw_.between(1, rarely(10) ? 120 : 16);
+  }
+
+  /// Edges of tiles and blocks of keys, where a kernel changes its path.
+  std::int64_t tile_length() {
+    return draw_.pick({16, 16, 32, 64, 64, 128, 256}) + draw_.between(-1, 1);
   }
 
   std::int64_t step_tokens() {
@@ -156,15 +157,32 @@ class Drawing {
     for (std::int64_t i = 0; i < events; ++i) {
       if (target_.has("rollback") && longest() > 0 && draw_.percent(25) && draw_rollback())
         continue;
+      if (longest() > 0 && may_only_ask() && draw_.percent(10)) {
+        draw_question();
+        continue;
+      }
       draw_append();
     }
     draw_append();  // A scenario ends with a query.
   }
 
+  /// Whether a step may ask queries of what the cache holds, without tokens of its own.
+  bool may_only_ask() const {
+    if (family_ == Family::gqa_full) return target_.has("shared_kv") && !s_.packed_qkv;
+    return family_ == Family::attention_past && target_.has("empty_append");
+  }
+
+  void draw_question() {
+    const std::int64_t shortest = *std::min_element(lengths_.begin(), lengths_.end());
+    if (shortest == 0) return;
+    const std::int64_t queries = std::min(shortest, draw_.pick({1, 1, 2, 3, shortest}));
+    s_.steps.emplace_back(Append{for_entries(0), for_entries(queries), generation_});
+  }
+
   std::int64_t longest() const { return *std::max_element(lengths_.begin(), lengths_.end()); }
 
   void draw_past() {
-    Past past{for_entries(notable_length())};
+    Past past{for_entries(rarely(8) ? tile_length() : notable_length())};
     if (!uniform_entries() && draw_.percent(60)) {
       for (auto& n : past.tokens) n = notable_length();
     }

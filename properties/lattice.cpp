@@ -1,4 +1,7 @@
 // The small exhaustive grid that every run begins with.
+#include <initializer_list>
+#include <string>
+
 #include "properties/convert.h"
 #include "properties/generator.h"
 
@@ -10,7 +13,22 @@ using model::Past;
 using model::Rollback;
 using model::Scenario;
 
+/// Kinds of quantised cache that the target claims.
+std::vector<model::QuantisationKind> quantisations(const kernels::Capabilities& target) {
+  using enum model::QuantisationKind;
+  std::vector<model::QuantisationKind> kinds;
+  for (const auto kind : {int8, int4, fp8}) {
+    if (target.has("cache_" + std::string(to_string(kind)))) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
 void add(std::vector<Scenario>& grid, const kernels::Capabilities& target, Scenario scenario) {
+  const bool plain = scenario.cache.quantisation.kind == model::QuantisationKind::none;
+  if (plain && scenario.op == model::Operator::gqa && target.has("cache_quantised_only")) {
+    const auto kinds = quantisations(target);
+    if (!kinds.empty()) scenario.cache.quantisation.kind = kinds.front();
+  }
   scenario = model::normalise(std::move(scenario));
   if (model::validate(scenario).empty() && unsupported_reason(target, scenario).empty()) {
     grid.push_back(std::move(scenario));
@@ -91,6 +109,93 @@ void add_full(std::vector<Scenario>& grid, const kernels::Capabilities& target) 
   }
 }
 
+using Change = void (*)(Scenario&);
+
+constexpr std::initializer_list<Change> kGqaFeatures = {
+    [](Scenario& s) { s.softcap = 2; },
+    [](Scenario& s) { s.smooth_softmax = true; },
+    [](Scenario& s) { s.head_sink = true; },
+    [](Scenario& s) { s.smooth_softmax = s.head_sink = true; },
+    [](Scenario& s) { s.rotary = model::RotarySpec{}; },
+    [](Scenario& s) {
+      s.rotary = model::RotarySpec{true, 4, {}};
+    },
+    [](Scenario& s) {
+      s.rotary = model::RotarySpec{false, 0, model::PositionIds{7, 2, 1}};
+    },
+    [](Scenario& s) { s.qk_norm = model::QkNormSpec{}; },
+    [](Scenario& s) { s.qk_norm = model::QkNormSpec{}, s.rotary = model::RotarySpec{}; },
+    [](Scenario& s) { s.packed_qkv = true; },
+    [](Scenario& s) { s.causal = false; },
+    [](Scenario& s) { s.cache.window_size = 0; },
+    [](Scenario& s) { s.qk_output = model::QkOutput::biased; },
+    [](Scenario& s) { s.qk_output = model::QkOutput::probabilities; },
+    [](Scenario& s) { s.mask.kind = model::MaskKind::additive; },
+    [](Scenario& s) {
+      s.steps.emplace_back(Append{{0}, {2}, 0});
+    },
+};
+
+constexpr std::initializer_list<Change> kAttentionFeatures = {
+    [](Scenario& s) { s.softcap = 2; },
+    [](Scenario& s) { s.input_rank = 3; },
+    [](Scenario& s) { s.qk_output = model::QkOutput::raw; },
+    [](Scenario& s) { s.qk_output = model::QkOutput::softcapped, s.softcap = 2; },
+    [](Scenario& s) {
+      s.qk_output = model::QkOutput::biased;
+      s.mask.kind = model::MaskKind::additive;
+    },
+    [](Scenario& s) { s.qk_output = model::QkOutput::probabilities; },
+    [](Scenario& s) { s.softmax_precision = model::ElementType::f16; },
+    [](Scenario& s) { s.mask.kind = model::MaskKind::boolean, s.mask.rank = 1; },
+    [](Scenario& s) { s.cache.window_size = 2; },
+    [](Scenario& s) { s.right_window_size = 1, s.causal = false; },
+    [](Scenario& s) { s.cache.window_size = 2, s.right_window_size = 0, s.causal = false; },
+    [](Scenario& s) {
+      s.steps.emplace_back(Append{{0}, {2}, 0});
+    },
+};
+
+/// A base with each of the changes that the target claims to take.
+void add_changed(std::vector<Scenario>& grid, const kernels::Capabilities& target,
+                 const Scenario& base, std::initializer_list<Change> changes) {
+  for (const Change change : changes) {
+    Scenario s = base;
+    change(s);
+    add(grid, target, s);
+  }
+}
+
+/// Every optional feature alone, on caches of both kinds; every kind of quantised cache.
+void add_features(std::vector<Scenario>& grid, const kernels::Capabilities& target) {
+  Scenario base;
+  base.fill.kind = model::FillKind::needles;
+  for (const std::int64_t n : {3, 1, 2}) base.steps.emplace_back(Append{{n}, {n}, 0});
+  for (const auto layout : {model::LayoutKind::full, model::LayoutKind::block}) {
+    Scenario s = base;
+    s.query_heads = 4;
+    s.kv_heads = 2;
+    s.head_size = s.value_head_size = std::max<std::int64_t>(8, target.head_size_multiple);
+    s.cache.layout = layout;
+    s.cache.capacity = 8;
+    if (layout == model::LayoutKind::block) s.cache.capacity = 4, s.cache.window_size = 3;
+    add_changed(grid, target, s, kGqaFeatures);
+    for (const auto kind : quantisations(target)) {
+      for (const bool per_channel : {false, true}) {
+        s.cache.quantisation = {kind, per_channel};
+        add(grid, target, s);
+      }
+    }
+  }
+  for (const int opset : target.opsets) {
+    Scenario s = base;
+    s.op = model::Operator::attention;
+    s.opset = opset;
+    s.query_heads = 2;
+    add_changed(grid, target, s, kAttentionFeatures);
+  }
+}
+
 }  // namespace
 
 std::vector<Scenario> lattice(const kernels::Capabilities& target) {
@@ -98,6 +203,7 @@ std::vector<Scenario> lattice(const kernels::Capabilities& target) {
   add_attention(grid, target);
   add_windowed(grid, target);
   add_full(grid, target);
+  add_features(grid, target);
   return grid;
 }
 

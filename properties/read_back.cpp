@@ -7,6 +7,7 @@
 #include "model/fill.h"
 #include "model/literal.h"
 #include "model/oracle.h"
+#include "model/parameters.h"
 #include "model/visibility.h"
 #include "properties/case.h"
 #include "properties/convert.h"
@@ -63,14 +64,20 @@ std::vector<MeasuredQuery> expected_queries(const Scenario& scenario,
   return queries;
 }
 
+/// What the sink of a head weighs where a key with logit 0 weighs 1.
+double sink_mass(const Scenario& launch, std::int64_t head) {
+  if (launch.head_sink) return std::exp(model::sink_logit(launch, head));
+  return launch.smooth_softmax ? 1 : 0;
+}
+
 /// Adds to `query` the positions of one block that its output gives weight.
 void read_block(const Scenario& launch, const kernels::Tensor& output, std::int64_t length,
                 MeasuredQuery& query) {
   const std::int64_t lanes = launch.value_head_size;
   const std::int64_t kv_head = query.head / (launch.query_heads / launch.kv_heads);
   const std::int64_t begin = launch.fill.index * lanes;
-  // A visible key has weight at least 1/length; anything near 0 is none.
-  const double threshold = 0.25 / static_cast<double>(length);
+  // A visible key has at least the weight 1/(length + sink); anything near 0 is none.
+  const double threshold = 0.25 / (static_cast<double>(length) + sink_mass(launch, query.head));
   for (std::int64_t j = begin; j < std::min(begin + lanes, length); ++j) {
     const std::int64_t lane = model::position_lane(launch, query.entry, kv_head, {j});
     const double weight = output_at(output, query.entry, query.query, query.head, lane);
@@ -86,10 +93,10 @@ void read_block(const Scenario& launch, const kernels::Tensor& output, std::int6
 }
 
 /// One key more changes a lane that shows c of n keys from c/n to c/(n+1) or (c+1)/(n+1); blind
-/// when even the larger of the two stays within the bound of every lane.
+/// when even the larger of the two stays within the bound of every lane. `n` counts what the
+/// sink weighs as well.
 bool could_hide_a_key(const model::Expected& expected, std::size_t first, std::int64_t lanes,
-                      std::size_t keys) {
-  const double n = static_cast<double>(keys);
+                      double n) {
   for (std::int64_t l = 0; l < lanes; ++l) {
     const auto at = first + static_cast<std::size_t>(l);
     const double shift = (1 - expected.output[at]) / (n + 1);
@@ -104,6 +111,7 @@ Scenario with_position_fill(const Scenario& scenario, FillKind kind, std::int64_
   Scenario launch = scenario;
   launch.fill.kind = kind;
   launch.fill.index = index;
+  launch.fill.sink_logit = 0;  // A sink that outweighs the keys would leave nothing to see.
   model::fit_literals(launch);
   return launch;
 }
@@ -113,7 +121,8 @@ ReadBack measure_visibility(kernels::Target& target, const Scenario& scenario) {
   ReadBack result;
   result.queries = expected_queries(scenario, timeline);
   if (scenario.fill.kind == FillKind::literal && scenario.mask.kind != model::MaskKind::none) {
-    result.problem = fixed_data_reason(scenario) + ", so its mask cannot be asked with other data";
+    result.problem =
+        fixed_tensors_reason(scenario) + ", so its mask cannot be asked with other data";
     return result;
   }
   const std::int64_t length = longest(timeline);
@@ -167,7 +176,9 @@ DigitCheck check_digits(kernels::Target& target, const Scenario& scenario) {
           ((query.entry * expected.queries + query.query) * scenario.query_heads + query.head) *
           lanes);
       if (!query.expected.empty() &&
-          could_hide_a_key(expected, first, lanes, query.expected.size())) {
+          could_hide_a_key(expected, first, lanes,
+                           static_cast<double>(query.expected.size()) +
+                               sink_mass(launch.scenario(), query.head))) {
         check.blind = true;
       }
     }

@@ -1,9 +1,9 @@
 // Read-back: which keys a target really attended, measured from its outputs alone.
 //
-// With Q = 0 every visible key has the same weight 1/n, so values that code positions make the
-// output show which keys took part. Digits of the position (two launches for up to Hv^2 tokens)
-// confirm the expected sets; where they disagree, one launch for each block of Hv positions
-// shows the attended set itself, key by key.
+// With Q = 0 every visible key has the same weight, 1/n or with sinks somewhat less, so values that
+// code positions make the output show which keys took part. Digits of the position (two launches
+// for up to Hv^2 tokens) confirm the expected sets; where they disagree, one launch for each block
+// of Hv positions shows the attended set itself, key by key.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,8 @@ struct DigitCheck {
 /// \pre value_head_size >= 2
 DigitCheck check_digits(kernels::Target& target, const model::Scenario& scenario);
 
-/// The scenario with zero logits and the given position fill; additive masks only hide.
+/// The scenario with zero logits and the given position fill; additive masks only hide, and sinks
+/// weigh no more than a few keys.
 model::Scenario with_position_fill(const model::Scenario& scenario, model::FillKind kind,
                                    std::int64_t index);
 

@@ -2,34 +2,22 @@
 #include "properties/requests.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "model/mask.h"
+#include "model/parameters.h"
+#include "model/quantisation.h"
+#include "model/rotary.h"
 #include "properties/convert.h"
+#include "properties/tensor_writer.h"
 
 namespace kvcheck::properties {
 namespace {
 
 using kernels::Tensor;
 using model::Scenario;
-
-/// Writes elements in order; the type of the tensor is one of the model's.
-class Writer {
- public:
-  explicit Writer(Tensor& tensor)
-      : where_(tensor.bytes.data()),
-        type_(to_model(tensor.type)),
-        width_(kernels::element_bytes(tensor.type)) {}
-  void put(double value) {
-    model::store_element(type_, value, where_);
-    where_ += width_;
-  }
-
- private:
-  std::byte* where_;
-  model::ElementType type_;
-  std::size_t width_;
-};
 
 /// Attention without nonpad_kv_seqlen has no buffer, hence no unspecified rows.
 bool has_unspecified_rows(const Scenario& scenario) {
@@ -45,7 +33,7 @@ Tensor mask_tensor(const Scenario& scenario, const model::Timeline& timeline, st
   std::vector<std::int64_t> whole(4 - shape.size(), 1);
   whole.insert(whole.end(), shape.begin(), shape.end());
   const double hidden = -std::numeric_limits<double>::infinity();
-  std::optional<Writer> writer;
+  std::optional<TensorWriter> writer;
   if (!boolean) writer.emplace(tensor);
   std::size_t flat = 0;
   for (std::int64_t b = 0; b < whole[0]; ++b) {
@@ -64,6 +52,79 @@ Tensor mask_tensor(const Scenario& scenario, const model::Timeline& timeline, st
   }
   return tensor;
 }
+
+/// i64 [B, columns]
+Tensor position_tensor(const Scenario& scenario, const model::Timeline& timeline,
+                       std::size_t step) {
+  const auto rows = model::position_ids(scenario, timeline, step);
+  const auto columns = static_cast<std::int64_t>(rows.front().size());
+  Tensor tensor = Tensor::zeros(kernels::ElementType::i64, {scenario.batch, columns});
+  std::byte* where = tensor.bytes.data();
+  for (const auto& row : rows) {
+    std::memcpy(where, row.data(), row.size() * sizeof(std::int64_t));
+    where += row.size() * sizeof(std::int64_t);
+  }
+  return tensor;
+}
+
+/// The code of a poison: cut to the range, but for the NaN of fp8.
+double poison_code(model::QuantisationKind kind, double poison) {
+  const bool nan_stays = kind == model::QuantisationKind::fp8 && std::isnan(poison);
+  return nan_stays ? poison : model::quantise(kind, 1, poison);
+}
+
+/// Rows of one side of a loaded cache, written one after the other as the cache stores them.
+class RowWriter {
+ public:
+  RowWriter(const Scenario& scenario, model::CacheSide side, std::int64_t lanes, Tensor& tensor)
+      : scenario_(scenario),
+        kind_(scenario.cache.quantisation.kind),
+        side_(side),
+        rest_(tensor.bytes),
+        row_(static_cast<std::size_t>(lanes)) {}
+
+  /// Where the values of the next row go.
+  std::span<double> row() { return row_; }
+
+  void put_live(std::int64_t kv_head) {
+    if (kind_ != model::QuantisationKind::none) {
+      for (std::size_t c = 0; c < row_.size(); ++c) {
+        const float scale =
+            model::cache_scale(scenario_, side_, kv_head, static_cast<std::int64_t>(c));
+        row_[c] = model::quantise(kind_, scale, row_[c]);
+      }
+    }
+    store();
+  }
+
+  void put_poison(double poison) {
+    if (kind_ != model::QuantisationKind::none) poison = poison_code(kind_, poison);
+    std::fill(row_.begin(), row_.end(), poison);
+    store();
+  }
+
+ private:
+  void store() {
+    if (kind_ != model::QuantisationKind::none) {
+      const auto width =
+          static_cast<std::size_t>(model::row_bytes(kind_, static_cast<std::int64_t>(row_.size())));
+      model::store_row(kind_, row_, rest_.first(width));
+      rest_ = rest_.subspan(width);
+      return;
+    }
+    const std::size_t width = model::element_bytes(scenario_.element_type);
+    for (const double value : row_) {
+      model::store_element(scenario_.element_type, value, rest_.data());
+      rest_ = rest_.subspan(width);
+    }
+  }
+
+  const Scenario& scenario_;
+  model::QuantisationKind kind_;
+  model::CacheSide side_;
+  std::span<std::byte> rest_;
+  std::vector<double> row_;
+};
 
 }  // namespace
 
@@ -85,7 +146,7 @@ kernels::StepRequest step_request(const Scenario& scenario, const model::Timelin
       Tensor::zeros(type, {scenario.batch, tokens, scenario.kv_heads, scenario.head_size});
   request.value =
       Tensor::zeros(type, {scenario.batch, tokens, scenario.kv_heads, scenario.value_head_size});
-  Writer query(request.query), key(request.key), value(request.value);
+  TensorWriter query(request.query), key(request.key), value(request.value);
   for (std::int64_t b = 0; b < scenario.batch; ++b) {
     const auto at = static_cast<std::size_t>(b);
     for (std::int64_t i = 0; i < queries; ++i) {
@@ -111,6 +172,9 @@ kernels::StepRequest step_request(const Scenario& scenario, const model::Timelin
   if (scenario.mask.kind != model::MaskKind::none) {
     request.mask = mask_tensor(scenario, timeline, step);
   }
+  if (scenario.rotary && scenario.rotary->position_ids) {
+    request.position_ids = position_tensor(scenario, timeline, step);
+  }
   if (has_unspecified_rows(scenario)) {
     const auto layout_rows = [&](std::size_t b) {
       return step == 0 ? 0 : timeline.steps()[step - 1].entries[b].resident;
@@ -127,30 +191,35 @@ kernels::LoadRequest load_request(const Scenario& scenario, const model::Timelin
                                   const model::Fill& fill, std::size_t step) {
   const auto& past = std::get<model::Past>(scenario.steps[step]);
   const auto& entries = timeline.steps()[step].entries;
-  const auto type = to_kernel(scenario.element_type);
+  const auto type = storage_type(scenario);
   const std::int64_t rows =
       has_unspecified_rows(scenario) ? timeline.buffer_rows() : past.tokens.front();
   const double poison = fill.poison(scenario.poison);
 
   kernels::LoadRequest request;
   request.lengths = past.tokens;
-  request.rows.key =
-      Tensor::zeros(type, {scenario.batch, scenario.kv_heads, rows, scenario.head_size});
-  request.rows.value =
-      Tensor::zeros(type, {scenario.batch, scenario.kv_heads, rows, scenario.value_head_size});
-  Writer key(request.rows.key), value(request.rows.value);
+  const auto tensor = [&](std::int64_t lanes) {
+    return Tensor::zeros(type,
+                         {scenario.batch, scenario.kv_heads, rows, stored_lanes(scenario, lanes)});
+  };
+  request.rows.key = tensor(scenario.head_size);
+  request.rows.value = tensor(scenario.value_head_size);
+  RowWriter key(scenario, model::CacheSide::key, scenario.head_size, request.rows.key);
+  RowWriter value(scenario, model::CacheSide::value, scenario.value_head_size, request.rows.value);
   for (std::int64_t b = 0; b < scenario.batch; ++b) {
     const auto& entry = entries[static_cast<std::size_t>(b)];
     for (std::int64_t h = 0; h < scenario.kv_heads; ++h) {
       for (std::int64_t r = 0; r < rows; ++r) {
-        const bool live = r < entry.resident;
+        if (r >= entry.resident) {
+          key.put_poison(poison);
+          value.put_poison(poison);
+          continue;
+        }
         const model::Token token{{entry.first_position.value + r}, 0};
-        for (std::int64_t c = 0; c < scenario.head_size; ++c) {
-          key.put(live ? fill.key(b, h, token, c) : poison);
-        }
-        for (std::int64_t c = 0; c < scenario.value_head_size; ++c) {
-          value.put(live ? fill.value(b, h, token, c) : poison);
-        }
+        fill.key_row(b, h, token, key.row());
+        fill.value_row(b, h, token, value.row());
+        key.put_live(h);
+        value.put_live(h);
       }
     }
   }

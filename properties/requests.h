@@ -13,7 +13,7 @@ namespace kvcheck::properties {
 kernels::StepRequest step_request(const model::Scenario& scenario, const model::Timeline& timeline,
                                   const model::Fill& fill, std::size_t step);
 
-/// The content of a Past: resident rows in place, the others poisoned.
+/// The content of a Past as the cache stores it: resident rows in place, the others poisoned.
 /// \pre scenario.steps[step] is a Past
 kernels::LoadRequest load_request(const model::Scenario& scenario, const model::Timeline& timeline,
                                   const model::Fill& fill, std::size_t step);

@@ -1,9 +1,37 @@
-// Bytes of tokens.
+// Bytes and ranges of tokens.
 #include "properties/row_content.h"
 
 #include <algorithm>
+#include <variant>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "model/parameters.h"
+#include "model/quantisation.h"
+#include "properties/convert.h"
 
 namespace kvcheck::properties {
+namespace {
+
+using model::HeldToken;
+using model::QuantisationKind;
+
+model::Reading before_quantisation() {
+  model::Reading reading;
+  reading.without_quantisation = true;
+  return reading;
+}
+
+/// The lanes of one KV head.
+std::span<const double> lanes_of(const std::vector<double>& rows, std::int64_t kv_head,
+                                 std::int64_t lanes) {
+  if (rows.empty()) return {};
+  return std::span(rows).subspan(static_cast<std::size_t>(kv_head * lanes),
+                                 static_cast<std::size_t>(lanes));
+}
+
+}  // namespace
 
 std::span<const std::byte> row_bytes(const kernels::Tensor& tensor, std::int64_t entry,
                                      std::int64_t kv_head, std::int64_t row) {
@@ -15,68 +43,160 @@ std::span<const std::byte> row_bytes(const kernels::Tensor& tensor, std::int64_t
 }
 
 RowContent::RowContent(const model::Scenario& scenario, const model::Timeline& timeline,
-                       const model::Fill& fill)
-    : scenario_(scenario), fill_(fill), generations_{0} {
-  for (const auto& step : timeline.steps()) {
-    for (const auto& entry : step.entries) longest_ = std::max(longest_, entry.length);
-  }
-  for (const auto& step : scenario.steps) {
-    if (const auto* append = std::get_if<model::Append>(&step)) {
-      generations_.push_back(append->generation);
+                       const model::Fill& fill, double roundoff)
+    : scenario_(scenario),
+      timeline_(timeline),
+      computed_keys_(scenario.rotary || scenario.qk_norm),
+      quantised_(scenario.cache.quantisation.kind != QuantisationKind::none),
+      unquantised_(before_quantisation()),
+      operands_(scenario, timeline, fill, roundoff, unquantised_),
+      begins_(scenario.steps.size()) {
+  for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
+    if (std::holds_alternative<model::Rollback>(scenario.steps[i])) continue;
+    const auto* append = std::get_if<model::Append>(&scenario.steps[i]);
+    const std::int64_t generation = append != nullptr ? append->generation : 0;
+    for (std::int64_t b = 0; b < scenario.batch; ++b) {
+      const auto& entry = timeline.steps()[i].entries[static_cast<std::size_t>(b)];
+      begins_[i].push_back(tokens_.size());
+      for (std::int64_t p = entry.past; p < entry.length; ++p) {
+        tokens_.push_back({b, {{p}, generation}, i});
+      }
     }
   }
-  std::sort(generations_.begin(), generations_.end());
-  generations_.erase(std::unique(generations_.begin(), generations_.end()), generations_.end());
-  key_cache_.resize(static_cast<std::size_t>(scenario.batch * scenario.kv_heads * longest_) *
-                    generations_.size());
+  stored_.resize(tokens_.size() * static_cast<std::size_t>(scenario.kv_heads));
 }
 
-const std::vector<std::byte>& RowContent::key_bytes(std::int64_t entry, std::int64_t kv_head,
-                                                    model::Token token) {
-  const auto generation = static_cast<std::size_t>(
-      std::lower_bound(generations_.begin(), generations_.end(), token.generation) -
-      generations_.begin());
-  const auto place = static_cast<std::size_t>((entry * scenario_.kv_heads + kv_head) * longest_ +
-                                              token.position.value);
-  auto& bytes = key_cache_[place * generations_.size() + generation];
-  if (bytes.empty()) {
+std::string RowContent::shape_problem(const kernels::CacheRows& rows) const {
+  const auto type = storage_type(scenario_);
+  const auto problem = [&](std::string_view name, const kernels::Tensor& tensor,
+                           std::int64_t head_size) -> std::string {
+    const std::int64_t lanes = stored_lanes(scenario_, head_size);
+    const auto& shape = tensor.shape;
+    if (tensor.type == type && shape.size() == 4 && shape[0] == scenario_.batch &&
+        shape[1] == scenario_.kv_heads && shape[3] == lanes) {
+      return "";
+    }
+    return fmt::format("the {} rows are {} [{}]; the cache stores {} [{},{},rows,{}]", name,
+                       to_string(tensor.type), fmt::join(shape, ","), to_string(type),
+                       scenario_.batch, scenario_.kv_heads, lanes);
+  };
+  std::string text = problem("key", rows.key, scenario_.head_size);
+  if (text.empty()) text = problem("value", rows.value, scenario_.value_head_size);
+  if (text.empty() && rows.key.shape[2] != rows.value.shape[2]) {
+    text = fmt::format("the cache has {} rows of keys and {} of values", rows.key.shape[2],
+                       rows.value.shape[2]);
+  }
+  return text;
+}
+
+HeldToken RowContent::held(std::size_t step, std::int64_t entry, model::Position position) const {
+  const model::Written written = timeline_.written(step, entry, {&position, 1}).front();
+  return {entry, {position, written.generation}, written.step};
+}
+
+std::size_t RowContent::index_of(const HeldToken& token, std::int64_t kv_head) const {
+  const auto entry = static_cast<std::size_t>(token.entry);
+  const std::int64_t past = timeline_.steps()[token.step].entries[entry].past;
+  const std::size_t at =
+      begins_[token.step][entry] + static_cast<std::size_t>(token.token.position.value - past);
+  return at * static_cast<std::size_t>(scenario_.kv_heads) + static_cast<std::size_t>(kv_head);
+}
+
+std::vector<std::byte> RowContent::encoded(Side side, const HeldToken& token,
+                                           std::int64_t kv_head) {
+  const model::TokenRows& rows = operands_.stored(token);
+  const bool key = side == Side::key;
+  const std::int64_t lanes = key ? scenario_.head_size : scenario_.value_head_size;
+  const auto exact = lanes_of(key ? rows.keys : rows.values, kv_head, lanes);
+  const auto type = scenario_.element_type;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(stored_lanes(scenario_, lanes)) *
+                               kernels::element_bytes(storage_type(scenario_)));
+  if (!quantised_) {
+    const std::size_t width = model::element_bytes(type);
+    for (std::size_t c = 0; c < exact.size(); ++c) {
+      model::store_element(type, exact[c], bytes.data() + c * width);
+    }
+    return bytes;
+  }
+  const auto kind = scenario_.cache.quantisation.kind;
+  const auto cache_side = key ? model::CacheSide::key : model::CacheSide::value;
+  std::vector<double> codes(exact.size());
+  for (std::size_t c = 0; c < codes.size(); ++c) {
+    const float scale =
+        model::cache_scale(scenario_, cache_side, kv_head, static_cast<std::int64_t>(c));
+    codes[c] = model::quantise(kind, scale, exact[c]);
+  }
+  model::store_row(kind, codes, bytes);
+  return bytes;
+}
+
+const RowContent::Stored& RowContent::stored(const HeldToken& token, std::int64_t kv_head) {
+  Stored& slot = stored_[index_of(token, kv_head)];
+  if (slot.key.empty()) {
+    slot.key = encoded(Side::key, token, kv_head);
+    slot.value = encoded(Side::value, token, kv_head);
+  }
+  return slot;
+}
+
+bool RowContent::within_range(std::span<const std::byte> row, Side side, const HeldToken& token,
+                              std::int64_t kv_head) {
+  // A past was quantised by the harness, so its codes are certain.
+  const bool appended = std::holds_alternative<model::Append>(scenario_.steps[token.step]);
+  const bool key = side == Side::key;
+  if (!appended || !(quantised_ || (key && computed_keys_))) return false;
+  const model::TokenRows& rows = operands_.stored(token);
+  const std::int64_t lanes = key ? scenario_.head_size : scenario_.value_head_size;
+  const auto exact = lanes_of(key ? rows.keys : rows.values, kv_head, lanes);
+  const auto doubts = lanes_of(key ? rows.key_doubts : rows.value_doubts, kv_head, lanes);
+  const auto kind = scenario_.cache.quantisation.kind;
+  std::vector<double> found(exact.size());
+  if (quantised_) {
+    model::load_row(kind, row, found);
+  } else {
     const std::size_t width = model::element_bytes(scenario_.element_type);
-    bytes.resize(static_cast<std::size_t>(scenario_.head_size) * width);
-    for (std::int64_t c = 0; c < scenario_.head_size; ++c) {
-      model::store_element(scenario_.element_type, fill_.key(entry, kv_head, token, c),
-                           bytes.data() + static_cast<std::size_t>(c) * width);
+    for (std::size_t c = 0; c < found.size(); ++c) {
+      found[c] = model::load_element(scenario_.element_type, row.data() + c * width);
     }
   }
-  return bytes;
-}
-
-std::vector<std::byte> RowContent::value_bytes(std::int64_t entry, std::int64_t kv_head,
-                                               model::Token token) {
-  const std::size_t width = model::element_bytes(scenario_.element_type);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(scenario_.value_head_size) * width);
-  for (std::int64_t c = 0; c < scenario_.value_head_size; ++c) {
-    model::store_element(scenario_.element_type, fill_.value(entry, kv_head, token, c),
-                         bytes.data() + static_cast<std::size_t>(c) * width);
-  }
-  return bytes;
-}
-
-RowContent::Match RowContent::match(const kernels::CacheRows& rows, std::int64_t entry,
-                                    std::int64_t kv_head, std::int64_t row, model::Token token) {
-  const auto key = row_bytes(rows.key, entry, kv_head, row);
-  const auto value = row_bytes(rows.value, entry, kv_head, row);
-  return {std::ranges::equal(key, key_bytes(entry, kv_head, token)),
-          std::ranges::equal(value, value_bytes(entry, kv_head, token))};
-}
-
-std::optional<model::Token> RowContent::identify(const kernels::CacheRows& rows, std::int64_t entry,
-                                                 std::int64_t kv_head, std::int64_t row) {
-  const auto key = row_bytes(rows.key, entry, kv_head, row);
-  for (auto generation = generations_.rbegin(); generation != generations_.rend(); ++generation) {
-    for (std::int64_t position = longest_ - 1; position >= 0; --position) {
-      const model::Token token{{position}, *generation};
-      if (std::ranges::equal(key, key_bytes(entry, kv_head, token))) return token;
+  const auto cache_side = key ? model::CacheSide::key : model::CacheSide::value;
+  for (std::size_t c = 0; c < found.size(); ++c) {
+    const double doubt = doubts.empty() ? 0 : doubts[c];
+    model::CodeRange range{exact[c] - doubt, exact[c] + doubt};
+    if (quantised_) {
+      const float scale =
+          model::cache_scale(scenario_, cache_side, kv_head, static_cast<std::int64_t>(c));
+      range = model::quantise_interval(kind, scale, range.lowest, range.highest);
     }
+    if (!range.contains(found[c])) return false;
+  }
+  return true;
+}
+
+bool RowContent::side_matches(std::span<const std::byte> row, Side side, const HeldToken& token,
+                              std::int64_t kv_head) {
+  const Stored& nearest = stored(token, kv_head);
+  return std::ranges::equal(row, side == Side::key ? nearest.key : nearest.value) ||
+         within_range(row, side, token, kv_head);
+}
+
+RowContent::Match RowContent::match_in(const kernels::CacheRows& rows, std::int64_t entry,
+                                       std::int64_t kv_head, std::int64_t row,
+                                       const HeldToken& token) {
+  return {side_matches(row_bytes(rows.key, entry, kv_head, row), Side::key, token, kv_head),
+          side_matches(row_bytes(rows.value, entry, kv_head, row), Side::value, token, kv_head)};
+}
+
+RowContent::Match RowContent::match(const kernels::CacheRows& rows, std::int64_t kv_head,
+                                    std::int64_t row, const HeldToken& token) {
+  return match_in(rows, token.entry, kv_head, row, token);
+}
+
+std::optional<HeldToken> RowContent::identify(const kernels::CacheRows& rows, std::int64_t entry,
+                                              std::int64_t kv_head, std::int64_t row) {
+  const auto key = row_bytes(rows.key, entry, kv_head, row);
+  for (auto token = tokens_.rbegin(); token != tokens_.rend(); ++token) {
+    if (token->entry == entry && side_matches(key, Side::key, *token, kv_head)) return *token;
   }
   return std::nullopt;
 }

@@ -1,46 +1,84 @@
-// Row content: which token a row of the cache holds, compared bit for bit.
+// Row content: which token a row of the cache holds.
+//
+// Rows that hold what the operator was given are compared bit for bit. Keys that a target computes
+// (norm, rotary embedding) and codes of a quantised cache have a range instead: all that the
+// target's own rounding can make of them, one side of a tie as well as the other.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/target.h"
 #include "model/fill.h"
+#include "model/operands.h"
+#include "model/reading.h"
 #include "model/scenario.h"
 #include "model/timeline.h"
 
 namespace kvcheck::properties {
 
-/// The bytes that tokens have in K and V rows, computed once for each token.
+/// The content that tokens have in K and V rows, computed once for each token.
 class RowContent {
  public:
+  /// `roundoff` is the target's unit roundoff. All must outlive the content.
   RowContent(const model::Scenario& scenario, const model::Timeline& timeline,
-             const model::Fill& fill);
+             const model::Fill& fill, double roundoff);
+  RowContent(const RowContent&) = delete;
+  RowContent& operator=(const RowContent&) = delete;
 
-  /// Whether row `row` of `rows` holds `token` for `kv_head` of `entry`, in K and in V.
+  /// Type and shape of `rows` against [B,Nk,R,lanes] as the cache stores them: what is wrong, or
+  /// empty. Whatever else reads rows asks this first.
+  std::string shape_problem(const kernels::CacheRows& rows) const;
+
+  /// The token that stands at `position` of `entry` after `step`.
+  /// \pre 0 <= position < length of the entry after the step
+  model::HeldToken held(std::size_t step, std::int64_t entry, model::Position position) const;
+
+  /// Whether row `row` of `rows` holds `token` for `kv_head` of its entry, in K and in V.
   struct Match {
     bool key = false, value = false;
     bool both() const { return key && value; }
   };
-  Match match(const kernels::CacheRows& rows, std::int64_t entry, std::int64_t kv_head,
-              std::int64_t row, model::Token token);
+  Match match(const kernels::CacheRows& rows, std::int64_t kv_head, std::int64_t row,
+              const model::HeldToken& token);
 
-  /// The token of `entry` whose key the row holds; empty when none has these bytes. Keys are
+  /// The same where the rows hold fewer entries: entry `entry` of `rows` stands for the token's.
+  Match match_in(const kernels::CacheRows& rows, std::int64_t entry, std::int64_t kv_head,
+                 std::int64_t row, const model::HeldToken& token);
+
+  /// The token of `entry` whose key the row holds; empty when none has this content. Keys are
   /// distinct per token in every fill with enough lanes; the newest match wins.
-  std::optional<model::Token> identify(const kernels::CacheRows& rows, std::int64_t entry,
-                                       std::int64_t kv_head, std::int64_t row);
+  std::optional<model::HeldToken> identify(const kernels::CacheRows& rows, std::int64_t entry,
+                                           std::int64_t kv_head, std::int64_t row);
+
+  /// Whether a correct row may have other bits than the nearest ones.
+  bool has_ranges() const { return computed_keys_ || quantised_; }
 
  private:
-  const std::vector<std::byte>& key_bytes(std::int64_t entry, std::int64_t kv_head,
-                                          model::Token token);
-  std::vector<std::byte> value_bytes(std::int64_t entry, std::int64_t kv_head, model::Token token);
+  enum class Side { key, value };
+  /// Bytes of one KV head's row that are nearest to the exact content.
+  struct Stored {
+    std::vector<std::byte> key, value;
+  };
+  std::size_t index_of(const model::HeldToken& token, std::int64_t kv_head) const;
+  const Stored& stored(const model::HeldToken& token, std::int64_t kv_head);
+  bool side_matches(std::span<const std::byte> row, Side side, const model::HeldToken& token,
+                    std::int64_t kv_head);
+  bool within_range(std::span<const std::byte> row, Side side, const model::HeldToken& token,
+                    std::int64_t kv_head);
+  std::vector<std::byte> encoded(Side side, const model::HeldToken& token, std::int64_t kv_head);
 
   const model::Scenario& scenario_;
-  const model::Fill& fill_;
-  std::int64_t longest_ = 0;
-  std::vector<std::int64_t> generations_;  // Distinct ones in the scenario, ascending.
-  std::vector<std::vector<std::byte>> key_cache_;
+  const model::Timeline& timeline_;
+  bool computed_keys_, quantised_;
+  model::Reading unquantised_;  // Operands before the cache quantises them.
+  model::Operands operands_;
+  std::vector<model::HeldToken> tokens_;          // In the order of the steps that brought them.
+  std::vector<std::vector<std::size_t>> begins_;  // [step][entry], first of its tokens.
+  std::vector<Stored> stored_;                    // [token][kv_head], empty until asked.
 };
 
 /// Bytes of row `row` of a [B,Nk,R,lanes] tensor.

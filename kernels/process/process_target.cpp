@@ -41,6 +41,29 @@ Answer<T> ask(Connection& connection, const Request& request, Take&& take) {
   }
 }
 
+/// The first field of a session that the protocol has no word for; empty = it carries all.
+std::string_view uncarried_field(const SessionConfig& config) {
+  const std::pair<bool, std::string_view> fields[] = {
+      {config.right_window_size != -1, "right_window_size"},
+      {config.softcap != 0, "softcap"},
+      {config.smooth_softmax, "smooth_softmax"},
+      {config.head_sink.has_value(), "head_sink"},
+      {config.rotary.has_value(), "rotary"},
+      {config.qk_norm.has_value(), "qk_norm"},
+      {config.quantisation.quantised(), "quantisation"},
+      {config.input_rank != 4, "input_rank"},
+      {config.packed_qkv, "packed_qkv"},
+      {config.qk_output != "none", "qk_output"},
+      {config.softmax_precision.has_value(), "softmax_precision"},
+      {config.threads != 0, "threads"},
+      {!config.isa.empty(), "isa"},
+  };
+  for (const auto& [used, name] : fields) {
+    if (used) return name;
+  }
+  return {};
+}
+
 CacheRows take_rows(Reply& reply) {
   CacheRows rows;
   for (std::size_t i = 0; i < reply.tensors.size(); ++i) {
@@ -145,6 +168,10 @@ class ProcessTarget final : public Target {
   Answer<std::unique_ptr<Session>> open(const SessionConfig& config) override {
     if (config.batch < 1) {
       throw std::invalid_argument(fmt::format("batch = {}: must be at least 1", config.batch));
+    }
+    if (const std::string_view field = uncarried_field(config); !field.empty()) {
+      return Refusal{fmt::format(
+          "the protocol does not carry {}; leave it at its default, or do not claim it", field)};
     }
     if (!connection_ || connection_->broken()) {
       if (auto failure = start()) return std::move(*failure);

@@ -32,7 +32,7 @@ Alone alone(const Scenario& scenario, std::int64_t entry) {
     if (auto* append = std::get_if<Append>(&step)) {
       append->tokens = {append->tokens[b]};
       append->queries = {append->queries[b]};
-      idle = append->tokens[0] == 0 && (append->queries[0] == 0 || !scenario.nonpad_kv_seqlen);
+      idle = append->tokens[0] == 0 && append->queries[0] == 0;
     } else if (auto* past = std::get_if<Past>(&step)) {
       past->tokens = {past->tokens[b]};
       idle = past->tokens[0] == 0;
@@ -53,12 +53,13 @@ Judgement compare(Case& c, std::int64_t entry, const Alone& single) {
   const Execution run = execute(c.target(), single.scenario, timeline, fill);
   if (!run.complete) return Judgement::skipped(broke_off(single.scenario, run));
   const OtherRun other{single.scenario, timeline, run, entry};
+  const bool bits = c.capabilities().has("company_bits");
   std::optional<Difference> difference;
   for (const auto& [here, there] : single.same_state) {
     if (!c.timeline().steps()[here].defined) break;
-    if ((difference = compare_rows(c, other, here, there))) break;
+    if ((difference = compare_rows(c, other, here, there, bits))) break;
   }
-  if (!difference) difference = compare_outputs(c, other, c.capabilities().has("company_bits"));
+  if (!difference) difference = compare_outputs(c, other, bits);
   if (!difference) return {};
   Judgement judgement =
       Judgement::failed(Kind::influence,
@@ -97,7 +98,7 @@ std::string inapplicable(const Scenario& scenario, const kernels::Capabilities&)
 
 Property batch_company_property() {
   return {"batch.no_company",
-          "Each entry of a batch, ragged lengths included, gets the rows, bit for bit, and the "
+          "Each entry of a batch, ragged lengths included, gets the rows and the "
           "outputs that it would get alone: equal bits where the target promises them, else within "
           "twice the bound.",
           "batch maximum used for a row, entry mix-up, shared origins, work split by batch",

@@ -1,4 +1,4 @@
-// cache.resident_range: rows [0, L) hold positions T-L .. T-1, bit for bit.
+// cache.resident_range: rows [0, L) hold positions T-L .. T-1.
 #include <fmt/format.h>
 
 #include "properties/catalog.h"
@@ -8,8 +8,9 @@ namespace kvcheck::properties {
 namespace {
 
 Judgement wrong_row(Case& c, RowContent& content, const kernels::CacheRows& rows, std::size_t step,
-                    std::int64_t entry, std::int64_t head, std::int64_t row, model::Token expected,
+                    std::int64_t head, std::int64_t row, const model::HeldToken& expected,
                     RowContent::Match match) {
+  const std::int64_t entry = expected.entry;
   shrinkers::Hint hint;
   hint.step = static_cast<std::int64_t>(step);
   hint.entry = entry;
@@ -19,40 +20,44 @@ Judgement wrong_row(Case& c, RowContent& content, const kernels::CacheRows& rows
       "after step {} ({}), T={}, L={}: row {} of batch entry {}, KV head {}", step,
       model::describe(c.scenario().steps[step]), state.length, state.resident, row, entry, head);
   if (match.key != match.value) {
-    return Judgement::failed(Kind::wrong_row,
-                             fmt::format("{} holds the right {} but the wrong {} of position {}",
-                                         where, match.key ? "key" : "value",
-                                         match.key ? "value" : "key", expected.position.value),
-                             hint);
+    return Judgement::failed(
+        Kind::wrong_row,
+        fmt::format("{} holds the right {} but the wrong {} of position {}", where,
+                    match.key ? "key" : "value", match.key ? "value" : "key",
+                    expected.token.position.value),
+        hint);
   }
   const auto found = content.identify(rows, entry, head, row);
   if (!found) {
     return Judgement::failed(Kind::wrong_row,
                              fmt::format("{} holds no token of this sequence; the contract says "
                                          "position {}",
-                                         where, expected.position.value),
+                                         where, expected.token.position.value),
                              hint);
   }
-  const bool live = found->position.value >= state.first_position.value &&
-                    found->position.value < state.length &&
-                    c.timeline().generation(step, entry, found->position) == found->generation;
+  const model::Position position = found->token.position;
+  const bool live = position.value >= state.first_position.value && position.value < state.length &&
+                    c.timeline().generation(step, entry, position) == found->token.generation;
   return Judgement::failed(
       live ? Kind::wrong_row : Kind::stale_row,
-      fmt::format("{} holds position {}{}; the contract says position {}", where,
-                  found->position.value, live ? "" : " as it was before a rollback or an eviction",
-                  expected.position.value),
+      fmt::format("{} holds position {}{}; the contract says position {}", where, position.value,
+                  live ? "" : " as it was before a rollback or an eviction",
+                  expected.token.position.value),
       hint);
 }
 
 Judgement judge(Case& c) {
   const Execution& execution = c.execution();
-  RowContent content(c.scenario(), c.timeline(), c.fill());
+  RowContent content(c.scenario(), c.timeline(), c.fill(), c.roundoff());
   std::int64_t compared = 0;
   for (std::size_t i = 0; i < execution.steps.size(); ++i) {
     const StepAnswer& answer = execution.steps[i];
     if (answer.status != StepAnswer::Status::ok || !answer.result.rows) continue;
     if (!c.timeline().steps()[i].defined) break;
     const kernels::CacheRows& rows = *answer.result.rows;
+    if (const std::string problem = content.shape_problem(rows); !problem.empty()) {
+      return Judgement::failed(Kind::nonsense, fmt::format("after step {} {}", i, problem));
+    }
     for (std::int64_t b = 0; b < c.scenario().batch; ++b) {
       const auto& state = c.timeline().steps()[i].entries[static_cast<std::size_t>(b)];
       if (rows.key.shape[2] < state.resident) {
@@ -61,12 +66,11 @@ Judgement judge(Case& c) {
             fmt::format("after step {} the cache has {} rows; the contract says {} are resident", i,
                         rows.key.shape[2], state.resident));
       }
-      for (std::int64_t h = 0; h < c.scenario().kv_heads; ++h) {
-        for (std::int64_t r = 0; r < state.resident; ++r, ++compared) {
-          const model::Position position{state.first_position.value + r};
-          const model::Token expected{position, c.timeline().generation(i, b, position)};
-          const auto match = content.match(rows, b, h, r, expected);
-          if (!match.both()) return wrong_row(c, content, rows, i, b, h, r, expected, match);
+      for (std::int64_t r = 0; r < state.resident; ++r) {
+        const auto expected = content.held(i, b, {state.first_position.value + r});
+        for (std::int64_t h = 0; h < c.scenario().kv_heads; ++h, ++compared) {
+          const auto match = content.match(rows, h, r, expected);
+          if (!match.both()) return wrong_row(c, content, rows, i, h, r, expected, match);
         }
       }
     }
@@ -79,8 +83,9 @@ Judgement judge(Case& c) {
 
 Property resident_range_property() {
   return {"cache.resident_range",
-          "After every step rows [0, L(T)) of K and V hold positions T-L(T) to T-1 in order, bit "
-          "for bit, for each batch entry by its own length.",
+          "After every step rows [0, L(T)) of K and V hold positions T-L(T) to T-1 in order, for "
+          "each batch entry by its own length: bit for bit, and where the target computes or "
+          "quantises what it stores, to the side of a tie.",
           "layout, eviction, compaction, staging write-back, append position, head or entry mix-up",
           [](const model::Scenario&, const kernels::Capabilities& target) {
             return std::string(target.rows ? "" : "the target does not let its cache be read");

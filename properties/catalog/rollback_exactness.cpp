@@ -79,6 +79,7 @@ Judgement compare(Case& c, std::size_t rollback, const NeverAppended& fresh) {
   const Execution run = execute(c.target(), fresh.scenario, timeline, fill);
   if (!run.complete) return Judgement::skipped(broke_off(fresh.scenario, run));
   const OtherRun other{fresh.scenario, timeline, run};
+  const bool bits = c.capabilities().has("rollback_bits");
   const auto fail = [&](const Difference& difference) {
     Judgement judgement = Judgement::failed(
         Kind::rollback_difference,
@@ -91,10 +92,9 @@ Judgement compare(Case& c, std::size_t rollback, const NeverAppended& fresh) {
   };
   for (const auto& [here, there] : fresh.same_state) {
     if (!c.timeline().steps()[here].defined) break;
-    if (auto difference = compare_rows(c, other, here, there)) return fail(*difference);
+    if (auto difference = compare_rows(c, other, here, there, bits)) return fail(*difference);
   }
-  const bool bitwise = c.capabilities().has("rollback_bits");
-  if (auto difference = compare_outputs(c, other, bitwise, rollback)) {
+  if (auto difference = compare_outputs(c, other, bits, rollback)) {
     return fail(*difference);
   }
   return {};

@@ -114,16 +114,17 @@ Judgement compare(Case& c, const Split& split) {
   const Execution run = execute(c.target(), split.scenario, timeline, fill);
   if (!run.complete) return Judgement::skipped(broke_off(split.scenario, run));
   const OtherRun other{split.scenario, timeline, run};
+  const bool bits = c.capabilities().has("split_bits");
   for (const auto& [here, there] : split.same_state) {
     if (!c.timeline().steps()[here].defined) break;
-    if (auto difference = compare_rows(c, other, here, there)) {
+    if (auto difference = compare_rows(c, other, here, there, bits)) {
       return Judgement::failed(
           Kind::split_difference,
           fmt::format("the same tokens {}: {}", split.words, difference->sentence),
           difference->hint);
     }
   }
-  if (auto difference = compare_outputs(c, other, c.capabilities().has("split_bits"))) {
+  if (auto difference = compare_outputs(c, other, bits)) {
     Judgement judgement = Judgement::failed(
         Kind::split_difference,
         fmt::format("the same tokens {}: {}", split.words, difference->sentence), difference->hint);

@@ -98,14 +98,15 @@ Judgement judge_by_launches(Case& c) {
         hint_of(*unread));
   }
   if (c.scenario().value_head_size == 1) return {};
-  return Judgement::failed(Kind::over_bound,
-                           "every query attends the right keys, but with unequal weights although "
-                           "all logits are 0");
+  return Judgement::failed(
+      Kind::over_bound,
+      "every query attends the right keys, but with weights that are not those of "
+      "logits that are all 0");
 }
 
 std::string inapplicable(const model::Scenario& scenario, const kernels::Capabilities& target) {
   if (target.visible) return "";
-  return target.outputs ? fixed_data_reason(scenario)
+  return target.outputs ? fixed_tensors_reason(scenario)
                         : "the target shows neither outputs nor a mask";
 }
 

@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
+#include "tests/properties/model_target.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -71,6 +72,24 @@ TEST_F(CompareRuns, OneBitOfARowDiffers) {
   ASSERT_TRUE(difference.has_value());
   EXPECT_NE(difference->sentence.find("value of row 2"), std::string::npos);
   EXPECT_FALSE(compare_rows(case_, other(), 0, 0).has_value());
+}
+
+TEST(CompareRows, ComputedKeysMayDifferByTheirRoundingWhereNoBitsArePromised) {
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "rotary":{},"fill":{"seed":3},"steps":[{"append":3},{"append":1}]})");
+  const auto target = make_model_target(scenario);
+  Case main(*target, scenario);
+  Execution copy = main.execution();
+  const OtherRun other{main.scenario(), main.timeline(), copy};
+  auto& bytes = copy.steps[1].result.rows->key.bytes;
+  bytes[2 * 8 * 4] ^= std::byte{1};
+  EXPECT_TRUE(compare_rows(main, other, 1, 1).has_value());
+  EXPECT_FALSE(compare_rows(main, other, 1, 1, false).has_value());
+  bytes[2 * 8 * 4 + 2] ^= std::byte{1};
+  EXPECT_TRUE(compare_rows(main, other, 1, 1, false).has_value());
+  bytes[2 * 8 * 4 + 2] ^= std::byte{1};
+  copy.steps[1].result.rows->value.bytes[0] ^= std::byte{1};
+  EXPECT_TRUE(compare_rows(main, other, 1, 1, false).has_value());
 }
 
 using Edit = std::function<void(kernels::StepResult&)>;

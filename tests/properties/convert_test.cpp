@@ -69,40 +69,88 @@ TEST(UnsupportedReason, NamesTheFeatureThatAStepNeeds) {
 }
 
 TEST(UnsupportedReason, NamesEveryFeatureOfTheOperatorsThatIsNotClaimed) {
-  const std::string kAlone = " (only the model answers for it so far)";
-  const std::pair<const char*, std::string> gqa[] = {
+  const std::pair<std::string, const char*> gqa[] = {
       {R"("causal":false)", "bidirectional"},
       {R"("cache":{"window_size":0})", "empty_window"},
       {R"("mask":{"kind":"additive","rank":4})", "attention_bias"},
-      {R"("packed_qkv":true)", "packed_qkv" + kAlone},
-      {R"("softcap":2)", "softcap" + kAlone},
-      {R"("smooth_softmax":true)", "smooth_softmax" + kAlone},
-      {R"("head_sink":true)", "head_sink" + kAlone},
-      {R"("rotary":{})", "rotary" + kAlone},
-      {R"("qk_norm":{})", "qk_norm" + kAlone},
-      {R"("qk_output":"biased")", "qk_output" + kAlone},
-      {R"("cache":{"quantisation":{"kind":"int4"}})", "cache.quantisation int4" + kAlone},
+      {R"("packed_qkv":true)", "packed_qkv"},
+      {R"("softcap":2)", "softcap"},
+      {R"("smooth_softmax":true)", "smooth_softmax"},
+      {R"("head_sink":true)", "head_sink"},
+      {R"("rotary":{})", "rotary"},
+      {R"("qk_norm":{})", "qk_norm"},
+      {R"("qk_output":"biased")", "qk_output"},
+      {R"("cache":{"quantisation":{"kind":"int8"}})", "cache_int8"},
+      {R"("cache":{"quantisation":{"kind":"int4"}})", "cache_int4"},
+      {R"("cache":{"quantisation":{"kind":"fp8"}})", "cache_fp8"},
+  };
+  const auto check = [](const std::string& text, const char* feature) {
+    const auto s = model::parse_scenario(text);
+    kernels::Capabilities claims = modest();
+    EXPECT_EQ(unsupported_reason(claims, s), feature) << text;
+    claims.features.insert(feature);
+    EXPECT_EQ(unsupported_reason(claims, s), "") << text;
   };
   for (const auto& [field, feature] : gqa) {
-    const std::string text =
-        R"({"schema":1,"operator":"gqa",)" + std::string(field) + R"(,"steps":[{"append":2}]})";
-    EXPECT_EQ(reason(text.c_str()), feature) << field;
+    check(R"({"schema":1,"operator":"gqa",)" + field + R"(,"steps":[{"append":2}]})", feature);
   }
-  const std::pair<const char*, std::string> attention[] = {
-      {R"("softcap":2)", "softcap" + kAlone},
-      {R"("input_rank":3)", "input_rank 3" + kAlone},
-      {R"("softmax_precision":"f64")", "softmax_precision" + kAlone},
-      {R"("mask":{"kind":"boolean","rank":1})", "mask_boolean"},
-      {R"("qk_output":"raw")", "qk_output" + kAlone},
+  const std::pair<std::string, const char*> attention[] = {
+      {R"("softcap":2)", "softcap"},
+      {R"("input_rank":3)", "input_rank_3"},
+      {R"("softmax_precision":"f64")", "softmax_precision"},
+      {R"("mask":{"kind":"boolean","rank":2})", "mask_boolean"},
+      {R"("qk_output":"raw")", "qk_output"},
   };
   for (const auto& [field, feature] : attention) {
-    const std::string text = R"({"schema":1,"operator":"attention","opset":23,)" +
-                             std::string(field) + R"(,"steps":[{"append":2}]})";
-    EXPECT_EQ(reason(text.c_str()), feature) << field;
+    check(
+        R"({"schema":1,"operator":"attention","opset":23,)" + field + R"(,"steps":[{"append":2}]})",
+        feature);
   }
   EXPECT_EQ(reason(R"({"schema":1,"operator":"gqa","steps":[{"append":2},
                        {"append":0,"queries":1}]})"),
             "shared_kv");
+}
+
+TEST(UnsupportedReason, NamesWindowsOfAttention) {
+  kernels::Capabilities newest = modest();
+  newest.opsets.insert(25);
+  const auto of = [&](const char* field) {
+    return unsupported_reason(
+        newest, model::parse_scenario(R"({"schema":1,"operator":"attention","opset":25,)" +
+                                      std::string(field) + R"(,"steps":[{"append":2}]})"));
+  };
+  EXPECT_EQ(of(R"("right_window_size":0)"), "right_window");
+  EXPECT_EQ(of(R"("cache":{"window_size":1})"), "attention_window");
+}
+
+TEST(UnsupportedReason, LeavesOtherCachesToTargetsThatTakeQuantisedOnesAlone) {
+  kernels::Capabilities c = modest();
+  c.features = {"cache_int4", "cache_quantised_only"};
+  auto s = model::parse_scenario(R"({"schema":1,"operator":"gqa","steps":[{"append":2}]})");
+  EXPECT_EQ(unsupported_reason(c, s), "a cache that is not quantised");
+  s.cache.quantisation.kind = model::QuantisationKind::int4;
+  EXPECT_EQ(unsupported_reason(c, s), "");
+}
+
+TEST(FixedDataReason, HoldsWherePositionIdsDependOnTheSteps) {
+  const auto of = [](const char* ids, const char* batch) {
+    return fixed_data_reason(model::parse_scenario(
+        R"({"schema":1,"operator":"gqa","batch":)" + std::string(batch) +
+        R"(,"rotary":{"position_ids":)" + ids + R"(},"steps":[{"append":2}]})"));
+  };
+  EXPECT_EQ(of(R"({"shift":9})", "2"), "");
+  EXPECT_EQ(of(R"({"extra_columns":2})", "1"), "");
+  EXPECT_NE(of(R"({"extra_columns":2})", "2"), "");
+  EXPECT_NE(of(R"({"stride":2})", "1"), "");
+}
+
+TEST(ArithmeticProfile, CountsTheScaleOfAQuantisedCacheOnlyThere) {
+  kernels::Capabilities c = modest();
+  c.arithmetic.dequantise_roundings = 1;
+  auto s = model::parse_scenario(R"({"schema":1,"operator":"gqa","steps":[{"append":1}]})");
+  EXPECT_EQ(arithmetic_profile(c, s).dequantise_roundings, 0);
+  s.cache.quantisation.kind = model::QuantisationKind::int8;
+  EXPECT_EQ(arithmetic_profile(c, s).dequantise_roundings, 1);
 }
 
 TEST(ArithmeticProfile, ScalesToDoubleAndFollowsTheOperatorAndType) {
@@ -134,6 +182,36 @@ TEST(SessionConfig, CarriesTheScenario) {
   EXPECT_FALSE(config.share_buffers);
   EXPECT_EQ(config.scale, 0.5);
   EXPECT_EQ(config.initial_poison, 7.5);
+}
+
+TEST(SessionConfig, CarriesTheFeaturesOfBothOperators) {
+  const auto gqa = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":4,
+      "softcap":2,"smooth_softmax":true,"head_sink":true,"packed_qkv":true,"rotary":{"dim":2},
+      "qk_norm":{},"qk_output":"biased","cache":{"quantisation":{"kind":"fp8"}},
+      "steps":[{"append":1}]})");
+  const auto config = session_config(gqa, model::Timeline(gqa), 0);
+  EXPECT_EQ(config.softcap, 2);
+  EXPECT_TRUE(config.smooth_softmax && config.packed_qkv);
+  ASSERT_TRUE(config.head_sink && config.rotary && config.qk_norm);
+  EXPECT_EQ(config.rotary->cos.shape.back(), 1);
+  EXPECT_EQ(config.qk_output, "biased");
+  EXPECT_EQ(config.quantisation.kind, "fp8");
+  const auto attention = model::parse_scenario(R"({"schema":1,"operator":"attention","opset":25,
+      "input_rank":3,"right_window_size":4,"softmax_precision":"bf16","steps":[{"append":1}]})");
+  const auto other = session_config(attention, model::Timeline(attention), 0);
+  EXPECT_EQ(other.input_rank, 3);
+  EXPECT_EQ(other.right_window_size, 4);
+  EXPECT_EQ(other.softmax_precision, kernels::ElementType::bf16);
+  EXPECT_FALSE(other.head_sink || other.rotary || other.qk_norm);
+}
+
+TEST(StoredLanes, HalveForInt4RoundedUp) {
+  model::Scenario s;
+  EXPECT_EQ(stored_lanes(s, 7), 7);
+  EXPECT_EQ(storage_type(s), kernels::ElementType::f32);
+  s.cache.quantisation.kind = model::QuantisationKind::int4;
+  EXPECT_EQ(stored_lanes(s, 7), 4);
+  EXPECT_EQ(storage_type(s), kernels::ElementType::u8);
 }
 
 TEST(BearsNan, HoldsForGqaAloneWhereOnlyThatIsPromised) {

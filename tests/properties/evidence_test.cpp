@@ -35,6 +35,23 @@ TEST(TimelineWords, StopAfterTwelveAndSaySo) {
   EXPECT_EQ(words.back(), "8 more such sentences are left out.");
 }
 
+TEST(VisibilityWords, NameBothWindowsOfAttention) {
+  const auto s = model::parse_scenario(R"({"schema":1,"operator":"attention","opset":25,
+      "causal":false,"cache":{"window_size":3},"right_window_size":1,"steps":[{"append":6}]})");
+  MeasuredQuery query;
+  query.query = 2;
+  query.position = {2};
+  for (std::int64_t p = 0; p <= 3; ++p) query.expected.push_back({p});
+  query.observed = query.expected;
+  query.observed.push_back({4});
+  const auto words = visibility_words(s, model::Timeline(s), query);
+  EXPECT_EQ(words.at(0),
+            "The rule for query 2 of step 0 (position 2): there is no causal mask; window: no more "
+            "than 2 keys before its own position; of those after its own position the first 1 "
+            "alone.");
+  EXPECT_EQ(words.at(3), "Key 4 is not among those: it leaks.");
+}
+
 TEST(Evidence, KeepsRowsThatDifferAndTheWorstElements) {
   const auto target = kernels::make_cpu_naive("compaction_one_row_short");
   const auto s = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,

@@ -2,6 +2,7 @@
 #include "properties/execution.h"
 
 #include <cmath>
+#include <cstring>
 
 #include <gtest/gtest.h>
 
@@ -110,6 +111,66 @@ TEST(LoadRequest, PutsResidentPositionsInRowZeroOnwards) {
     EXPECT_EQ(element(load.rows.key, row * 8), fill.key(0, 0, {{3 + row}, 0}, 0));
   }
   EXPECT_EQ(element(load.rows.key, 4 * 8), fill.poison(scenario.poison));
+}
+
+TEST(LoadRequest, StoresCodesWhereTheCacheIsQuantised) {
+  // A position fill stores 1 as 32 (int8), 2 (int4) or 4 (fp8, byte 0x48) and 0 as 0; the poison
+  // beyond is cut to the range, but for the NaN of fp8.
+  struct Kind {
+    const char *name, *poison;
+    int one, beyond;
+  };
+  for (const Kind& kind : {Kind{"int8", "huge", 32, 127}, Kind{"fp8", "nan", 0x48, 0x7f}}) {
+    const auto scenario = windowed(
+        R"([{"past":2},{"append":1}])",
+        std::string(R"(,"fill":{"kind":"position_code"},"poison":")") + kind.poison + "\"");
+    model::Scenario quantised = scenario;
+    quantised.cache.quantisation.kind = std::string(kind.name) == "int8"
+                                            ? model::QuantisationKind::int8
+                                            : model::QuantisationKind::fp8;
+    const model::Timeline timeline(quantised);
+    const auto load = load_request(quantised, timeline, model::Fill(quantised, timeline), 0);
+    ASSERT_EQ(load.rows.value.shape, (std::vector<std::int64_t>{1, 1, 6, 8})) << kind.name;
+    const auto lane = model::position_lane(quantised, 0, 0, {1});
+    for (std::int64_t c = 0; c < 8; ++c) {
+      EXPECT_EQ(std::to_integer<int>(load.rows.value.bytes[static_cast<std::size_t>(8 + c)]),
+                c == lane ? kind.one : 0);
+    }
+    EXPECT_EQ(std::to_integer<int>(load.rows.value.bytes[2 * 8]), kind.beyond) << kind.name;
+  }
+}
+
+TEST(LoadRequest, PutsTwoCodesOfInt4IntoAByte) {
+  auto scenario = windowed(R"([{"past":2},{"append":1}])", R"(,"fill":{"kind":"position_code"})");
+  scenario.cache.quantisation.kind = model::QuantisationKind::int4;
+  const model::Timeline timeline(scenario);
+  const auto load = load_request(scenario, timeline, model::Fill(scenario, timeline), 0);
+  EXPECT_EQ(load.rows.value.type, kernels::ElementType::u8);
+  ASSERT_EQ(load.rows.value.shape, (std::vector<std::int64_t>{1, 1, 6, 4}));
+  const auto lane = model::position_lane(scenario, 0, 0, {0});
+  for (std::int64_t pair = 0; pair < 4; ++pair) {
+    const int expected = pair != lane / 2 ? 0x88 : lane % 2 == 0 ? 0x8a : 0xa8;
+    EXPECT_EQ(std::to_integer<int>(load.rows.value.bytes[static_cast<std::size_t>(pair)]),
+              expected);
+  }
+}
+
+TEST(StepRequest, BringsPositionIdsInRowsOfTheirOwnLength) {
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","batch":2,
+      "rotary":{"position_ids":{"shift":7,"stride":2,"extra_columns":1}},
+      "cache":{"capacity":9},"steps":[{"append":[3,1]},{"append":2}]})");
+  const model::Timeline timeline(scenario);
+  const auto request = step_request(scenario, timeline, model::Fill(scenario, timeline), 1);
+  ASSERT_TRUE(request.position_ids.has_value());
+  EXPECT_EQ(request.position_ids->type, kernels::ElementType::i64);
+  EXPECT_EQ(request.position_ids->shape, (std::vector<std::int64_t>{2, 3}));
+  std::vector<std::int64_t> ids(6);
+  std::memcpy(ids.data(), request.position_ids->bytes.data(), 6 * sizeof(std::int64_t));
+  // Entry 0 goes on at position 3, entry 1 at position 1.
+  EXPECT_EQ(ids, (std::vector<std::int64_t>{13, 15, 17, 9, 11, 13}));
+  const auto plain = windowed(R"([{"append":1}])");
+  const model::Timeline other(plain);
+  EXPECT_FALSE(step_request(plain, other, model::Fill(plain, other), 0).position_ids.has_value());
 }
 
 TEST(StepRequest, GivesAMaskOfTheRankThatIsAskedFor) {

@@ -11,6 +11,7 @@
 #include "model/scenario_json.h"
 #include "properties/convert.h"
 #include "properties/coverage.h"
+#include "tests/properties/model_target.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -62,6 +63,19 @@ TEST(Generator, DrawsValidScenariosWithinNarrowCapabilities) {
   expect_drawable(foreign_capabilities());
 }
 
+TEST(Generator, DrawsValidScenariosOfEveryFeature) { expect_drawable(all_capabilities()); }
+
+TEST(Generator, DrawsQuantisedCachesAloneWhereNoOthersAreTaken) {
+  kernels::Capabilities c = foreign_capabilities();
+  c.operators = {"gqa"};
+  c.features.insert({"cache_int8", "cache_quantised_only"});
+  expect_drawable(c);
+  for (const auto& scenario : lattice(c)) {
+    EXPECT_EQ(scenario.cache.quantisation.kind, model::QuantisationKind::int8);
+  }
+  EXPECT_GT(lattice(c).size(), 50u);
+}
+
 TEST(Generator, DependsOnTheSeedAlone) {
   const auto generator = scenario_generator(foreign_capabilities());
   EXPECT_EQ(draw(generator, 7, 50), draw(generator, 7, 50));
@@ -80,7 +94,7 @@ TEST(Generator, KeepsToTheFocus) {
 
 TEST(Generator, ReachesEveryCoverageClass) {
   for (const auto& capabilities :
-       {kernels::make_cpu_naive()->capabilities(), foreign_capabilities()}) {
+       {kernels::make_cpu_naive()->capabilities(), foreign_capabilities(), all_capabilities()}) {
     const auto generator = scenario_generator(capabilities);
     std::map<std::string, int> hits;
     for (std::uint64_t i = 0; i < 4000; ++i) {
@@ -93,6 +107,21 @@ TEST(Generator, ReachesEveryCoverageClass) {
       if (!item.reachable(capabilities)) continue;
       EXPECT_GT(hits[item.name], 8) << item.name;
     }
+  }
+}
+
+TEST(Lattice, HoldsEveryFeature) {
+  std::map<std::string, int> hits;
+  for (const auto& scenario : lattice(all_capabilities())) {
+    ASSERT_TRUE(model::validate(scenario).empty());
+    const model::Timeline timeline(scenario);
+    for (const auto& item : coverage_classes()) hits[item.name] += item.reached(scenario, timeline);
+  }
+  for (const char* name :
+       {"softcap", "attention sink", "rotary embedding", "position_ids", "norm of queries and keys",
+        "intermediate handed out", "softmax precision", "window to the right", "queries alone",
+        "quantised cache", "scales by channel", "quantised cache, eviction"}) {
+    EXPECT_GT(hits[name], 0) << name;
   }
 }
 

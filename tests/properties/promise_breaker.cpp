@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cpu/cpu_naive.h"
+#include "kernels/cpu/naive/cpu_naive.h"
 
 namespace kvcheck::properties {
 namespace {

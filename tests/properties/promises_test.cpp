@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/cpu_naive.h"
 #include "model/scenario_json.h"
 #include "properties/finding.h"
 #include "properties/search.h"
@@ -159,7 +158,7 @@ TEST(Promises, ASearchSaysWhichAreNotMade) {
   options.deadline = Clock::now();
   options.properties = {find_property("target.thread_count"), find_property("target.answers")};
   RunRecord record;
-  const auto target = kernels::make_cpu_naive();
+  const auto target = make_promise_breaker({}, "threads_bits");
   Search(*target, options, record, Clock::now(), {});
   ASSERT_EQ(record.properties.size(), 2u);
   EXPECT_EQ(record.properties[0].status, Verdict::skipped);

@@ -78,6 +78,7 @@ class ChunkPass {
     value_ =
         task_.stored.value + (tile - task_.stored.first_position) * task_.stored.value_row_bytes;
     find_logits(tile, any);
+    if (task_.sink != nullptr) return task_.sink->take(tile, scratch_.logits, scratch_.visible);
     for (std::int64_t r = 0; r < task_.rows; ++r) {
       if (scratch_.visible[r] != 0) weigh(tile, r);
     }

@@ -22,6 +22,15 @@ class TileBias {
                     float* bias) const = 0;
 };
 
+/// Takes the logits of tiles in place of the attention over them.
+class TileSink {
+ public:
+  virtual ~TileSink() = default;
+  /// dots[r * kTile + i] is the unscaled product of row r and position `first` + i, where bit i of
+  /// visible[r] is set.
+  virtual void take(std::int64_t first, const float* dots, const std::uint64_t* visible) = 0;
+};
+
 /// The rows of keys and values that one KV head of one entry holds.
 struct StoredRows {
   const std::byte* key = nullptr;  ///< Row of `first_position`.
@@ -56,6 +65,7 @@ struct ChunkTask {
   std::int64_t output_lanes = 0;  ///< At least value_head_size, a multiple of 16.
 
   Partial partial;
+  TileSink* sink = nullptr;  ///< Where it is set, only products are computed and given to it.
 };
 
 /// Room for one tile at a time, one for each thread. All f32, 64-byte aligned.

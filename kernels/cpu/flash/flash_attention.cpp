@@ -2,6 +2,7 @@
 #include "kernels/cpu/flash/flash_attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -57,7 +58,34 @@ class UnitMask final : public TileBias {
   std::int64_t entry_, first_query_, first_head_, group_;
 };
 
-UnitShape unit_shape(const AttentionShape& shape, std::int64_t queries) {
+/// Products of the rows of one unit, each given its query, head and position.
+class UnitProducts final : public TileSink {
+ public:
+  UnitProducts(const FlashAttention::ProductSink& to, std::int64_t entry, std::int64_t first_query,
+               std::int64_t first_head, std::int64_t group, std::int64_t rows)
+      : to_(to),
+        entry_(entry),
+        first_query_(first_query),
+        first_head_(first_head),
+        group_(group),
+        rows_(rows) {}
+
+  void take(std::int64_t first, const float* dots, const std::uint64_t* visible) override {
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      for (std::uint64_t left = visible[row]; left != 0; left &= left - 1) {
+        const int i = std::countr_zero(left);
+        to_(entry_, first_query_ + row / group_, first_head_ + row % group_, first + i,
+            dots[row * kTile + i]);
+      }
+    }
+  }
+
+ private:
+  const FlashAttention::ProductSink& to_;
+  std::int64_t entry_, first_query_, first_head_, group_, rows_;
+};
+
+UnitShape unit_shape(const FlashShape& shape, std::int64_t queries) {
   return {round_up(queries * shape.group(), 2), round_up(shape.head_size, 8),
           round_up(shape.value_head_size, 16)};
 }
@@ -77,7 +105,7 @@ struct FlashAttention::Workspaces {
   tbb::enumerable_thread_specific<Workspace> local;
 };
 
-FlashAttention::FlashAttention(const AttentionShape& shape, const Kernels& kernels, int threads)
+FlashAttention::FlashAttention(const FlashShape& shape, const Kernels& kernels, int threads)
     : shape_(shape),
       kernels_(&kernels),
       threads_(threads),
@@ -86,7 +114,7 @@ FlashAttention::FlashAttention(const AttentionShape& shape, const Kernels& kerne
 FlashAttention::FlashAttention(FlashAttention&&) noexcept = default;
 FlashAttention::~FlashAttention() = default;
 
-void FlashAttention::plan(const AttentionStep& step) {
+void FlashAttention::plan(const FlashStep& step) {
   units_.clear();
   products_ = 0;
   for (std::int64_t entry = 0; entry < shape_.batch; ++entry) {
@@ -114,7 +142,7 @@ void FlashAttention::plan(const AttentionStep& step) {
 }
 
 /// Workspaces that the largest unit of the step fits into.
-UnitShape FlashAttention::reserve(const AttentionStep& step) {
+UnitShape FlashAttention::reserve(const FlashStep& step) {
   const UnitShape shape = unit_shape(shape_, std::min(step.max_queries, queries_per_unit_));
   if (workspaces_ == nullptr || workspaces_->shape.rows < shape.rows) {
     workspaces_ = std::make_unique<Workspaces>(shape);
@@ -122,7 +150,7 @@ UnitShape FlashAttention::reserve(const AttentionStep& step) {
   return workspaces_->shape;
 }
 
-void FlashAttention::load_unit(const AttentionStep& step, const Unit& unit, Workspace& work) const {
+void FlashAttention::load_unit(const FlashStep& step, const Unit& unit, Workspace& work) const {
   const std::int64_t group = shape_.group();
   const UnitShape lanes = unit_shape(shape_, unit.count);
   const auto widen = kernels_->widen[static_cast<int>(step.query_type)];
@@ -144,8 +172,8 @@ void FlashAttention::load_unit(const AttentionStep& step, const Unit& unit, Work
   if (unit.count * group < lanes.rows) std::fill_n(to, lanes.key_lanes, 0.0f);
 }
 
-void FlashAttention::run_chunk(const AttentionStep& step, const Unit& unit, std::int64_t chunk,
-                               Workspace& work, const Partial& to) const {
+void FlashAttention::run_chunk(const FlashStep& step, const Unit& unit, std::int64_t chunk,
+                               Workspace& work, const Partial& to, TileSink* sink) const {
   const EntryRows& rows = step.entries[static_cast<std::size_t>(unit.entry)];
   std::optional<UnitMask> mask;
   if (step.mask != nullptr) {
@@ -169,10 +197,11 @@ void FlashAttention::run_chunk(const AttentionStep& step, const Unit& unit, std:
   task.chunk_end = (chunk + 1) * kChunk;
   task.output_lanes = round_up(shape_.value_head_size, 16);
   task.partial = to;
+  task.sink = sink;
   kernels_->chunk_pass[static_cast<int>(shape_.storage)](task, work.scratch);
 }
 
-void FlashAttention::run_unit(const AttentionStep& step, const Unit& unit, Workspace& work) const {
+void FlashAttention::run_unit(const FlashStep& step, const Unit& unit, Workspace& work) const {
   const UnitShape shape = unit_shape(shape_, unit.count);
   load_unit(step, unit, work);
   clear(work.merged, shape);
@@ -185,7 +214,7 @@ void FlashAttention::run_unit(const AttentionStep& step, const Unit& unit, Works
 
 /// Chunks of one unit on different threads; their results are merged in order of position, as
 /// run_unit merges them.
-void FlashAttention::run_split(const AttentionStep& step, const UnitShape& largest) {
+void FlashAttention::run_split(const FlashStep& step, const UnitShape& largest) {
   first_partial_.assign(1, 0);
   for (const Unit& unit : units_) {
     first_partial_.push_back(first_partial_.back() + unit.chunk_end - unit.chunk_begin);
@@ -217,8 +246,7 @@ void FlashAttention::run_split(const AttentionStep& step, const UnitShape& large
   });
 }
 
-void FlashAttention::finish(const AttentionStep& step, const Unit& unit,
-                            const Partial& merged) const {
+void FlashAttention::finish(const FlashStep& step, const Unit& unit, const Partial& merged) const {
   const std::int64_t lanes = round_up(shape_.value_head_size, 16);
   const float* const scales = step.value_scales == nullptr
                                   ? nullptr
@@ -241,7 +269,7 @@ void FlashAttention::finish(const AttentionStep& step, const Unit& unit,
   }
 }
 
-void FlashAttention::run(const AttentionStep& step) {
+void FlashAttention::run(const FlashStep& step) {
   if (step.max_queries == 0) return;
   plan(step);
   const UnitShape shape = reserve(step);
@@ -256,6 +284,21 @@ void FlashAttention::run(const AttentionStep& step) {
   }
   Workspace& work = workspaces_->local.local();
   for (const Unit& unit : units_) run_unit(step, unit, work);
+}
+
+void FlashAttention::products(const FlashStep& step, const ProductSink& to) {
+  if (step.max_queries == 0) return;
+  plan(step);
+  reserve(step);
+  Workspace& work = workspaces_->local.local();
+  for (const Unit& unit : units_) {
+    UnitProducts sink(to, unit.entry, unit.first, unit.head * shape_.group(), shape_.group(),
+                      unit.count * shape_.group());
+    load_unit(step, unit, work);
+    for (std::int64_t chunk = unit.chunk_begin; chunk < unit.chunk_end; ++chunk) {
+      run_chunk(step, unit, chunk, work, work.chunk, &sink);
+    }
+  }
 }
 
 std::int64_t FlashAttention::scratch_bytes() const {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,14 +30,14 @@ class MaskSource {
                     std::int64_t count, float* added) const = 0;
 };
 
-struct AttentionShape {
+struct FlashShape {
   std::int64_t batch = 1, query_heads = 1, kv_heads = 1, head_size = 8, value_head_size = 8;
   Storage storage = Storage::f32;
   std::int64_t group() const { return query_heads / kv_heads; }
 };
 
 /// One step. S = max_queries.
-struct AttentionStep {
+struct FlashStep {
   std::span<const EntryRows> entries;     ///< [B]
   std::span<const std::int64_t> queries;  ///< [B], each at most S.
   std::int64_t max_queries = 0;
@@ -58,11 +59,17 @@ struct AttentionStep {
 class FlashAttention {
  public:
   /// \param threads as SessionConfig::threads
-  FlashAttention(const AttentionShape& shape, const Kernels& kernels, int threads);
+  FlashAttention(const FlashShape& shape, const Kernels& kernels, int threads);
   FlashAttention(FlashAttention&&) noexcept;
   ~FlashAttention();
 
-  void run(const AttentionStep& step);
+  void run(const FlashStep& step);
+
+  /// Unscaled products of every query row with the positions of step.ranges, bit for bit those of
+  /// run(). \param to is called as to(entry, query, head, position, product)
+  using ProductSink =
+      std::function<void(std::int64_t, std::int64_t, std::int64_t, std::int64_t, float)>;
+  void products(const FlashStep& step, const ProductSink& to);
 
   /// Bytes of working memory, of all threads so far.
   std::int64_t scratch_bytes() const;
@@ -75,16 +82,16 @@ class FlashAttention {
     std::int64_t chunk_begin = 0, chunk_end = 0;
   };
 
-  void plan(const AttentionStep& step);
-  UnitShape reserve(const AttentionStep& step);
-  void run_chunk(const AttentionStep& step, const Unit& unit, std::int64_t chunk, Workspace& work,
-                 const Partial& to) const;
-  void load_unit(const AttentionStep& step, const Unit& unit, Workspace& work) const;
-  void run_unit(const AttentionStep& step, const Unit& unit, Workspace& work) const;
-  void run_split(const AttentionStep& step, const UnitShape& shape);
-  void finish(const AttentionStep& step, const Unit& unit, const Partial& merged) const;
+  void plan(const FlashStep& step);
+  UnitShape reserve(const FlashStep& step);
+  void run_chunk(const FlashStep& step, const Unit& unit, std::int64_t chunk, Workspace& work,
+                 const Partial& to, TileSink* sink = nullptr) const;
+  void load_unit(const FlashStep& step, const Unit& unit, Workspace& work) const;
+  void run_unit(const FlashStep& step, const Unit& unit, Workspace& work) const;
+  void run_split(const FlashStep& step, const UnitShape& shape);
+  void finish(const FlashStep& step, const Unit& unit, const Partial& merged) const;
 
-  AttentionShape shape_;
+  FlashShape shape_;
   const Kernels* kernels_;
   int threads_;
   std::int64_t queries_per_unit_;

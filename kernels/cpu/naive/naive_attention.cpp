@@ -10,7 +10,7 @@
 
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/key_range.h"
-#include "kernels/cpu/naive/intermediate.h"
+#include "kernels/cpu/intermediate.h"
 #include "kernels/cpu/naive/mistakes.h"
 
 namespace kvcheck::kernels {

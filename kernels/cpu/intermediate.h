@@ -31,6 +31,13 @@ class Intermediate {
   void begin_row(std::int64_t entry, std::int64_t head, std::int64_t query,
                  std::int64_t first_position, KeyRange reach);
 
+  /// Makes the row that put() writes to another one that was begun before.
+  void go_to_row(std::int64_t entry, std::int64_t head, std::int64_t query,
+                 std::int64_t first_position) {
+    first_element_ = ((entry * heads_ + head) * queries_ + query) * columns_;
+    first_position_ = first_position;
+  }
+
   /// Stores a number of the key in `row` of the cache if `stage` is what is asked for.
   template <class Real>
   void put(std::string_view stage, std::int64_t row, Real value) {

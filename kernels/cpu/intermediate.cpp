@@ -1,5 +1,5 @@
 // The intermediate that a session asks for.
-#include "kernels/cpu/naive/intermediate.h"
+#include "kernels/cpu/intermediate.h"
 
 #include <algorithm>
 #include <limits>
@@ -23,8 +23,7 @@ Intermediate::Intermediate(const SessionConfig& config, std::span<const EntryPla
 void Intermediate::begin_row(std::int64_t entry, std::int64_t head, std::int64_t query,
                              std::int64_t first_position, KeyRange reach) {
   if (!tensor_) return;
-  first_element_ = ((entry * heads_ + head) * queries_ + query) * columns_;
-  first_position_ = first_position;
+  go_to_row(entry, head, query, first_position);
   if (stage_ != "biased") return;
   const std::int64_t begin = gqa_ ? reach.begin : -first_position;
   const std::int64_t end = gqa_ ? reach.end : columns_ - first_position;

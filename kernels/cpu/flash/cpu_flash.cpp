@@ -1,0 +1,216 @@
+// cpu-flash and its quantised siblings.
+#include "kernels/cpu/flash/cpu_flash.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/element.h"
+#include "kernels/cpu/flash/flash_engine.h"
+#include "kernels/cpu/flash/flash_intermediate.h"
+#include "kernels/cpu/mask_rows.h"
+#include "kernels/cpu/new_rows.h"
+#include "kernels/cpu/request_check.h"
+
+namespace kvcheck::kernels {
+namespace {
+
+/// A mask tensor as the tiles read it.
+class TensorMask final : public flash::MaskSource {
+ public:
+  explicit TensorMask(const Tensor& mask) : rows_(mask) {}
+
+  void fill(std::int64_t entry, std::int64_t query, std::int64_t head, std::int64_t first,
+            std::int64_t count, float* added) const override {
+    constexpr float kHidden = -std::numeric_limits<float>::infinity();
+    const MaskRow row = rows_.row(entry, head, query);
+    const std::int64_t there = std::clamp<std::int64_t>(row.columns - first, 0, count);
+    if (there > 0) {
+      const auto skipped = static_cast<std::size_t>(first) * element_bytes(row.type);
+      decode_row(row.type, row.cells + skipped, static_cast<std::size_t>(there), added);
+    }
+    if (row.type == ElementType::boolean) {
+      for (std::int64_t i = 0; i < there; ++i) added[i] = added[i] != 0 ? 0 : kHidden;
+    }
+    std::fill(added + there, added + count, kHidden);
+  }
+
+ private:
+  MaskRows rows_;
+};
+
+class CpuFlashSession final : public Session {
+ public:
+  explicit CpuFlashSession(const SessionConfig& config)
+      : config_(config), operands_(config_), engine_(config_) {}
+
+  Answer<StepResult> step(const StepRequest& request) override {
+    KvCache& cache = engine_.cache();
+    if (auto reason = check_step(config_, cache.lengths(), cache.rows(), request)) {
+      return Refusal{*reason};
+    }
+    if (request.poison) cache.poison(*request.poison);
+    operands_.prepare(request, cache.lengths());
+    StepResult result;
+    attend_to(request, result);
+    if (request.want_rows) result.rows = cache.present();
+    return result;
+  }
+
+  Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
+    if (auto reason = check_per_entry(config_, "rollback", tokens)) return Refusal{*reason};
+    if (auto reason = engine_.cache().why_not_rollback(tokens)) return Refusal{*reason};
+    engine_.cache().rollback(tokens);
+    return std::monostate{};
+  }
+
+  Answer<std::monostate> load(const LoadRequest& request) override {
+    if (auto reason = check_load(config_, request)) return Refusal{*reason};
+    engine_.cache().load(request);
+    return std::monostate{};
+  }
+
+  Answer<CacheRows> present() override { return engine_.cache().present(); }
+
+ private:
+  void attend_to(const StepRequest& request, StepResult& result) {
+    const std::int64_t queries = *std::max_element(request.queries.begin(), request.queries.end());
+    Tensor& output = result.output.emplace(
+        Tensor::zeros(config_.element_type,
+                      {config_.batch, queries, config_.query_heads, config_.value_head_size}));
+    std::optional<TensorMask> mask;
+    if (request.mask) mask.emplace(*request.mask);
+    flash::EngineStep step;
+    step.tokens = request.tokens;
+    step.queries = request.queries;
+    step.rows = operands_.rows();
+    step.query = RowSource::dense(reinterpret_cast<const std::byte*>(operands_.queries()), queries,
+                                  config_.query_heads,
+                                  config_.head_size * static_cast<std::int64_t>(sizeof(float)));
+    step.mask = mask ? &*mask : nullptr;
+    step.queries_alone = asks_without_tokens(config_, request);
+    step.output = output.bytes.data();
+    step.output_type = flash::storage_of(config_.element_type);
+    if (config_.qk_output == "none") return engine_.step(step);
+    const auto rows = static_cast<std::size_t>(config_.batch * queries * config_.query_heads);
+    std::vector<float> maxima(rows), totals(rows);
+    step.maxima = maxima.data();
+    step.totals = totals.data();
+    engine_.step(step, [&](flash::FlashAttention& attention, const flash::FlashStep& attended,
+                           std::span<const EntryPlan> plans) {
+      result.qk = flash::intermediate_of(config_, engine_.kernels(), attention, attended, plans);
+    });
+  }
+
+  SessionConfig config_;
+  StepRows<float> operands_;
+  flash::FlashEngine engine_;
+};
+
+Capabilities gqa_capabilities() {
+  Capabilities can;
+  can.version = KVCHECK_VERSION;
+  can.operators = {"gqa"};
+  can.element_types = {"f32", "f16", "bf16"};
+  can.layouts = {"full", "block", "min_overflow"};
+  can.features = {"separate_buffers",
+                  "batched_chunks",
+                  "ragged_prompt",
+                  "ragged_prompt_block",
+                  "idle_entries",
+                  "shared_kv",
+                  "bidirectional",
+                  "empty_window",
+                  "attention_bias",
+                  "softcap",
+                  "head_sink",
+                  "smooth_softmax",
+                  "rotary",
+                  "qk_norm",
+                  "qk_output",
+                  "packed_qkv",
+                  "load",
+                  "rollback",
+                  "queryless_append",
+                  "checks_rollback",
+                  "split_bits",
+                  "window_bits",
+                  "capacity_bits",
+                  "threads_bits",
+                  "isa_bits",
+                  "company_bits",
+                  "rollback_bits",
+                  "repeat_bits",
+                  "nan_safe"};
+  for (const flash::Kernels* kernels : flash::kernels_here()) can.isas.push_back(kernels->isa);
+  Arithmetic& arithmetic = can.arithmetic;
+  arithmetic.accumulator_roundoff = 0x1p-24;
+  arithmetic.exp_error = 0x1p-23;
+  arithmetic.exp_flushes = true;
+  arithmetic.tanh_error = 0x1p-21;
+  arithmetic.dot_ways = 8;
+  arithmetic.value_block = flash::kChunk;
+  // The running maximum is looked at once in a tile, and partial results of chunks are rescaled
+  // when they are merged: in all no more often than there are tiles.
+  arithmetic.rescale_block = flash::kTile;
+  arithmetic.max_rescales = std::int64_t{1} << 30;
+  arithmetic.splits = 2;  // A sink is merged as one more partial result.
+  return can;
+}
+
+Capabilities plain_capabilities() {
+  Capabilities can = gqa_capabilities();
+  can.name = "cpu-flash";
+  can.operators.insert("attention");
+  can.opsets = {23, 24, 25};
+  can.features.insert({"mask_boolean", "mask_additive", "nonpad_kv_seqlen", "queries_differ",
+                       "empty_append", "attention_window", "right_window", "mask_broadcast",
+                       "short_mask", "input_rank_3", "softmax_precision"});
+  return can;
+}
+
+Capabilities quantised_capabilities(std::string_view kind) {
+  Capabilities can = gqa_capabilities();
+  can.name = kind == "int8" ? "cpu-flash-q8" : "cpu-flash-q4";
+  can.features.insert({"cache_quantised_only", "cache_" + std::string(kind)});
+  // Scales of keys are multiplied onto the query, scales of values onto the output.
+  can.arithmetic.dequantise_roundings = 1;
+  return can;
+}
+
+class CpuFlash final : public Target {
+ public:
+  explicit CpuFlash(Capabilities can) : capabilities_(std::move(can)) {}
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  Answer<std::unique_ptr<Session>> open(const SessionConfig& config) override {
+    if (auto reason = check_config(config)) return Refusal{*reason};
+    if (auto reason = check_claims(capabilities_, config)) return Refusal{*reason};
+    try {
+      return std::make_unique<CpuFlashSession>(config);
+    } catch (const std::invalid_argument& wrong) {
+      return Refusal{wrong.what()};  // KVCHECK_ISA
+    }
+  }
+
+ private:
+  Capabilities capabilities_;
+};
+
+}  // namespace
+
+std::unique_ptr<Target> make_cpu_flash() {
+  return std::make_unique<CpuFlash>(plain_capabilities());
+}
+
+std::unique_ptr<Target> make_cpu_flash_quantised(std::string_view kind) {
+  if (kind != "int8" && kind != "int4") return nullptr;
+  return std::make_unique<CpuFlash>(quantised_capabilities(kind));
+}
+
+}  // namespace kvcheck::kernels

@@ -1,0 +1,119 @@
+// cpu-flash without tensors.
+#include "kernels/cpu/flash/flash_engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "kernels/cpu/element.h"
+
+namespace kvcheck::kernels::flash {
+namespace {
+
+const Kernels& chosen(const SessionConfig& config) {
+  const Kernels* const kernels = kernels_for(config.isa);
+  if (kernels == nullptr) {
+    std::string known;
+    for (const Kernels* here : kernels_here()) known += fmt::format("{} ", here->isa);
+    throw std::invalid_argument(
+        fmt::format("isa = {} (or KVCHECK_ISA): does not run here; use one of {}or leave it empty",
+                    config.isa, known));
+  }
+  return *kernels;
+}
+
+FlashShape shape_of(const SessionConfig& config) {
+  return {config.batch,     config.query_heads,     config.kv_heads,
+          config.head_size, config.value_head_size, storage_of(config)};
+}
+
+/// One scale for each KV head and lane; empty where the cache is not quantised.
+std::vector<float> scales_of(const SessionConfig& config, const Tensor& scale, std::int64_t lanes) {
+  if (!config.quantisation.quantised()) return {};
+  std::vector<float> scales(static_cast<std::size_t>(config.kv_heads * lanes));
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    const std::size_t from = config.quantisation.per_channel ? i : 0;
+    std::memcpy(&scales[i], scale.bytes.data() + from * sizeof(float), sizeof(float));
+  }
+  return scales;
+}
+
+std::vector<float> sinks_of(const SessionConfig& config) {
+  std::vector<float> sinks;
+  if (!config.head_sink && !config.smooth_softmax) return sinks;
+  sinks.assign(static_cast<std::size_t>(config.query_heads), 0);
+  if (config.head_sink) {
+    decode_row(config.head_sink->type, config.head_sink->bytes.data(), sinks.size(), sinks.data());
+  }
+  return sinks;
+}
+
+const float* data_or_null(const std::vector<float>& numbers) {
+  return numbers.empty() ? nullptr : numbers.data();
+}
+
+}  // namespace
+
+Storage storage_of(ElementType type) {
+  if (type == ElementType::f16) return Storage::f16;
+  return type == ElementType::bf16 ? Storage::bf16 : Storage::f32;
+}
+
+Storage storage_of(const SessionConfig& config) {
+  if (config.quantisation.kind == "int8") return Storage::int8;
+  if (config.quantisation.kind == "int4") return Storage::int4;
+  return storage_of(config.element_type);
+}
+
+FlashEngine::FlashEngine(const SessionConfig& config)
+    : config_(config),
+      kernels_(&chosen(config)),
+      cache_(config),
+      attention_(shape_of(config), *kernels_, config.threads),
+      scale_(static_cast<float>(
+          config.scale == 0 ? 1 / std::sqrt(static_cast<double>(config.head_size)) : config.scale)),
+      sinks_(sinks_of(config)),
+      key_scales_(scales_of(config, config.quantisation.key_scale, config.head_size)),
+      value_scales_(scales_of(config, config.quantisation.value_scale, config.value_head_size)) {}
+
+void FlashEngine::step(const EngineStep& step) { this->step(step, {}); }
+
+void FlashEngine::step(const EngineStep& step, const Inspector& inspect) {
+  const std::span<const EntryPlan> plans = cache_.plan(step.tokens);
+  cache_.place(step.rows);
+  const std::int64_t most = *std::max_element(step.queries.begin(), step.queries.end());
+  entries_.clear();
+  ranges_.assign(static_cast<std::size_t>(config_.batch * most), {});
+  for (std::size_t b = 0; b < plans.size(); ++b) {
+    entries_.push_back(cache_.rows_of(static_cast<std::int64_t>(b)));
+    for (std::int64_t i = 0; i < step.queries[b]; ++i) {
+      ranges_[b * static_cast<std::size_t>(most) + static_cast<std::size_t>(i)] =
+          key_range(query_case(config_, plans[b], step.queries_alone, step.queries[b], i));
+    }
+  }
+  FlashStep attended;
+  attended.entries = entries_;
+  attended.queries = step.queries;
+  attended.max_queries = most;
+  attended.ranges = ranges_;
+  attended.query = step.query;
+  attended.query_type = step.query_type;
+  attended.mask = step.mask;
+  attended.scale = scale_;
+  attended.softcap = static_cast<float>(config_.softcap);
+  attended.sinks = data_or_null(sinks_);
+  attended.key_scales = data_or_null(key_scales_);
+  attended.value_scales = data_or_null(value_scales_);
+  attended.output = step.output;
+  attended.output_type = step.output_type;
+  attended.maxima = step.maxima;
+  attended.totals = step.totals;
+  attention_.run(attended);
+  if (inspect) inspect(attention_, attended, plans);
+  cache_.settle();
+}
+
+}  // namespace kvcheck::kernels::flash

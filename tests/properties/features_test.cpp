@@ -1,0 +1,53 @@
+// The whole catalog on a target of every feature: green when it is right, red by each mistake.
+#include <gtest/gtest.h>
+
+#include "model/scenario_json.h"
+#include "tests/properties/first_failure.h"
+#include "tests/properties/reference_target.h"
+
+namespace kvcheck::properties {
+namespace {
+
+TEST(Features, EveryPropertyHoldsOnATargetOfAllOfThem) {
+  const auto target = make_reference_target();
+  for (const Property& property : catalog()) {
+    const auto failure = first_failure(*target, property, 3, 400);
+    EXPECT_FALSE(failure.has_value()) << property.id << ": " << failure->judgement.text << "\n"
+                                      << model::canonical_text(failure->scenario);
+  }
+}
+
+struct Proof {
+  const char* property;
+  const char* mistake;
+};
+
+class Mistakes : public testing::TestWithParam<Proof> {};
+
+TEST_P(Mistakes, AreSeen) {
+  const auto target = make_reference_target(GetParam().mistake);
+  const auto failure = first_failure(*target, *find_property(GetParam().property), 3, 1500);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_FALSE(failure->judgement.text.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Mistakes,
+                         testing::Values(Proof{"cache.resident_range", "rotary_by_row"},
+                                         Proof{"cache.split_invariance", "rotary_by_row"},
+                                         Proof{"cache.resident_range", "norm_without_weight"},
+                                         Proof{"values.within_bound", "norm_without_weight"},
+                                         Proof{"values.within_bound", "sink_in_every_key"},
+                                         Proof{"cache.resident_range", "scale_of_first_lane"},
+                                         Proof{"values.within_bound", "scale_of_first_lane"},
+                                         Proof{"cache.resident_range", "codes_truncated"},
+                                         Proof{"values.qk_output", "qk_before_softcap"},
+                                         Proof{"mask.visible_set", "right_window_off"}),
+                         [](const auto& proof) {
+                           std::string name =
+                               std::string(proof.param.property) + "_" + proof.param.mistake;
+                           for (char& c : name) c = c == '.' ? '_' : c;
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace kvcheck::properties
