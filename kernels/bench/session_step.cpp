@@ -105,12 +105,6 @@ class WindowedStep : public SessionStep {
 
 std::unique_ptr<TimedStep> make_session_step(Target& target, const Problem& problem,
                                              const OwnOptions& options) {
-  const std::string& name = target.capabilities().name;
-  if (!options.huge_pages) throw NotTimed(fmt::format("{} has no switch for huge pages", name));
-  if (!options.share_group) throw NotTimed(fmt::format("{} has no switch for groups", name));
-  if (problem.quantised() && !target.capabilities().has("cache_" + problem.element_type)) {
-    throw NotTimed(fmt::format("{} has no {} cache", name, problem.element_type));
-  }
   if (problem.operation == "windowed") {
     return std::make_unique<WindowedStep>(target, problem, options);
   }

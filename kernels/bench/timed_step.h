@@ -45,8 +45,19 @@ struct OwnOptions {
   friend bool operator==(const OwnOptions&, const OwnOptions&) = default;
 };
 
-/// A problem on a target, through its session. What a session copies for its caller is timed too.
+/// The sibling of an own target that computes the problem: "cpu-flash-q8" for an int8 cache.
+std::string own_target_name(const std::string& target, const Problem& problem);
+
+/// A problem on an own target: cpu-flash and its siblings by their engine, others by a session.
 /// \throws NotTimed when the target refuses the problem or lacks a switch that `options` turn
+std::unique_ptr<TimedStep> make_own_step(Target& target, const Problem& problem,
+                                         const OwnOptions& options);
+
+/// By the engine of cpu-flash, which the capabilities are those of. \throws NotTimed
+std::unique_ptr<TimedStep> make_flash_step(const Capabilities& can, const Problem& problem,
+                                           const OwnOptions& options);
+
+/// Through a session. What a session copies for its caller is timed too. \throws NotTimed
 std::unique_ptr<TimedStep> make_session_step(Target& target, const Problem& problem,
                                              const OwnOptions& options);
 

@@ -131,9 +131,13 @@ std::string BenchRun::target_text() {
   return fmt::format("{} {}", capabilities.name, capabilities.version);
 }
 
+kernels::Target& BenchRun::own_target(const Problem& problem, const OwnOptions& options) {
+  const std::string& name = options.target.empty() ? settings_.target : options.target;
+  return target(own_target_name(name, problem));
+}
+
 std::unique_ptr<TimedStep> BenchRun::own_step(const Problem& problem, const OwnOptions& options) {
-  return make_session_step(target(options.target.empty() ? settings_.target : options.target),
-                           problem, options);
+  return make_own_step(own_target(problem, options), problem, options);
 }
 
 BenchRun::PeerSlot& BenchRun::slot(const std::string& name) {
@@ -219,17 +223,17 @@ void BenchRun::against_own(const Row& row, TimedStep& ours, BenchRow& found) {
   const auto ours_too = own_step(second(row.problem), row.ours);
   const auto other = own_step(row.other->problem, row.other->options);
   const auto other_too = own_step(second(row.other->problem), row.other->options);
-  const std::string& name = row.other->options.target;
-  const double bound_ratio = worst_bound_ratio(
-      row.other->problem, *other, target(name.empty() ? settings_.target : name).capabilities());
+  const double bound_ratio =
+      worst_bound_ratio(row.other->problem, *other,
+                        own_target(row.other->problem, row.other->options).capabilities());
   found.bound_ratio = std::max(found.bound_ratio, bound_ratio);
-  found.peer_scratch_bytes = other->scratch_bytes();
   Canaries canaries(found.bytes);
   canaries.look();
   TimedStep* const a[] = {&ours, ours_too.get()};
   TimedStep* const b[] = {other.get(), other_too.get()};
   const Pairs pairs = time_pairs(a, b, settings_.row_seconds);
   canaries.look();
+  found.peer_scratch_bytes = other->scratch_bytes();
   set_times(found, pairs.a, pairs.b);
   set_ratio(found, ratios(pairs.b, pairs.a), row.other->goal);
   canaries.judge(row, found);
@@ -260,13 +264,10 @@ std::vector<BenchRow> BenchRun::measure(const Row& row) {
   std::unique_ptr<TimedStep> ours;
   try {
     ours = own_step(row.problem, row.ours);
-    const double bound_ratio = worst_bound_ratio(
-        row.problem, *ours,
-        target(row.ours.target.empty() ? settings_.target : row.ours.target).capabilities());
+    const double bound_ratio =
+        worst_bound_ratio(row.problem, *ours, own_target(row.problem, row.ours).capabilities());
     for (BenchRow& each : found) {
       each.bound_ratio = bound_ratio;
-      each.cache_bytes = ours->cache_bytes();
-      each.scratch_bytes = ours->scratch_bytes();
       if (bound_ratio > 1) {
         each.why = fmt::format("the output is {:.3g} times its bound away from the exact one",
                                bound_ratio);
@@ -278,6 +279,8 @@ std::vector<BenchRow> BenchRun::measure(const Row& row) {
         const std::string name = each.peer;
         against_peer(row, name, *ours, each);
       }
+      each.cache_bytes = ours->cache_bytes();
+      each.scratch_bytes = ours->scratch_bytes();
     }
   } catch (const NotTimed& error) {
     for (BenchRow& each : found) {

@@ -41,6 +41,8 @@ class BenchRun {
   using Step = kernels::bench::TimedStep;
 
   kernels::Target& target(const std::string& name);
+  kernels::Target& own_target(const kernels::bench::Problem& problem,
+                              const kernels::bench::OwnOptions& options);
   std::unique_ptr<Step> own_step(const kernels::bench::Problem& problem,
                                  const kernels::bench::OwnOptions& options);
   PeerSlot& slot(const std::string& name);

@@ -146,8 +146,8 @@ TEST_F(BenchRunTest, AWrongOutputIsNotTimed) {
 
 TEST_F(BenchRunTest, WhatATargetCannotDoIsSaid) {
   Row row = small_row();
-  row.ours.huge_pages = false;
-  EXPECT_EQ(measure(row)[0].why, "cpu-naive has no switch for huge pages");
+  row.ours.share_group = false;
+  EXPECT_THAT(measure(row)[0].why, HasSubstr("always shares"));
   settings_.target = "cpu-none";
   EXPECT_THROW(BenchRun(settings_, options_).target_text(), std::runtime_error);
 }
