@@ -147,8 +147,7 @@ std::vector<Element> capacity_figures(const BenchRecord& record) {
         const double x = plot.x(period), y = plot.y(std::max(0.0, curve->at(period)));
         i == 0 ? path.move(x, y) : path.line(x, y);
       }
-      Element fitted = stroked(path, "muted", 1.5, "5 4");
-      plot.add(fitted.set("fill", "none"));
+      plot.add(stroked(path, "muted", 1.5, "5 4"));
       if (curve->optimum && *curve->optimum >= periods.first && *curve->optimum <= periods.second) {
         const double x = plot.x(*curve->optimum);
         plot.add(stroked(Path().move(x, plot.y(0)).line(x, plot.y(all_times.second)), "failed", 1.5,

@@ -15,7 +15,7 @@ using properties::BenchRecord;
 using properties::BenchRow;
 using properties::GoalStatus;
 
-constexpr std::size_t kColumns = 100, kNames = 52;
+constexpr std::size_t kColumns = 100, kNames = 50, kPeers = 34, kTimes = 11;
 
 std::string coloured(std::string text, GoalStatus status, bool colour) {
   if (!colour || status == GoalStatus::none) return text;
@@ -29,17 +29,17 @@ std::string milliseconds(double ms) {
   return std::isnan(ms) ? "not timed" : fmt::format("{} ms", brief(ms));
 }
 
+/// "  reached (4/5.5)"
 std::string goal_words(double at_least, double aim, GoalStatus status, bool colour) {
   if (status == GoalStatus::none) return "";
-  return coloured(
-      fmt::format("  {} (goal {}, aim {})", to_string(status), brief(at_least), brief(aim)), status,
-      colour);
+  return coloured(fmt::format("  {} ({}/{})", to_string(status), brief(at_least), brief(aim)),
+                  status, colour);
 }
 
 /// What all rows of one id share.
 std::string head_line(const BenchRow& row, bool colour) {
   std::string line =
-      fmt::format("{:<{}} {:>12}", clean_text(row.id), kNames, milliseconds(row.ours_ms));
+      fmt::format("{:<{}}{:>{}}", clean_text(row.id), kNames, milliseconds(row.ours_ms), kTimes);
   if (!std::isnan(row.roof)) {
     line += fmt::format("  roof {:.2f}", row.roof);
     line += goal_words(row.roof_at_least, row.roof_aim, row.roof_status, colour);
@@ -59,11 +59,12 @@ std::string peer_line(const BenchRow& row, bool colour) {
     const std::string why = row.why.empty() ? "not measured" : row.why;
     return indented(row.peer.empty() ? why : clean_text(row.peer + ": " + why));
   }
-  std::string line = fmt::format("    {:<{}} {:>12}  {:>6.2f}x", clean_text(row.peer), kNames - 4,
-                                 milliseconds(row.peer_ms), row.ratio);
-  if (row.noisy && row.quartiles.size() == 3) {
-    line += fmt::format(" noisy {:.2f}-{:.2f}", row.quartiles[0], row.quartiles[2]);
+  std::string line = fmt::format("    {:<{}}{:>{}}{:>8.2f}x", clean_text(row.peer), kPeers,
+                                 milliseconds(row.peer_ms), kTimes, row.ratio);
+  if (row.quartiles.size() == 3) {
+    line += fmt::format(" {}-{}", brief(row.quartiles[0]), brief(row.quartiles[2]));
   }
+  if (row.noisy) line += " noisy";
   return line + goal_words(row.at_least, row.aim, row.status, colour) + "\n";
 }
 
@@ -76,8 +77,10 @@ std::string growth_line(const BenchGrowth& growth, bool colour) {
 }  // namespace
 
 std::string bench_text(const BenchRecord& record, bool colour) {
-  std::string out = fmt::format("{}, one thread unless said, on {}\n", clean_text(record.target),
-                                clean_text(record.machine));
+  std::string out = fmt::format(
+      "{}, one thread unless said, on {}\nRatio: the peer's time over ours, with its quartiles; "
+      "in brackets (goal/aim)\n\n",
+      clean_text(record.target), clean_text(record.machine));
   std::string id;
   for (const BenchRow& row : record.rows) {
     if (row.id != id) out += head_line(row, colour);

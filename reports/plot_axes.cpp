@@ -93,11 +93,9 @@ void Plot::line(const std::vector<std::pair<double, double>>& points, std::strin
     const auto& [along, up] = points[i];
     i == 0 ? path.move(x(along), y(up)) : path.line(x(along), y(up));
   }
-  Element shape = stroked(path, colour, 2);
-  svg_.add(shape.set("fill", "none"));
+  svg_.add(stroked(path, colour, 2));
   for (const auto& [along, up] : points) {
-    Element drawn = stroked(mark(x(along), y(up), series), colour, 2);
-    svg_.add(drawn.set("fill", "none"));
+    svg_.add(stroked(mark(x(along), y(up), series), colour, 2));
   }
   // Names of lines that end close together are moved apart.
   double place = y(points.back().second) + 4;
