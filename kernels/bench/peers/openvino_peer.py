@@ -1,7 +1,8 @@
 """OpenVINO's paged attention as a peer: one PagedAttentionExtension node, one stream, one thread.
 
 The cache is pages of 32 tokens in the plugin's own layout, which differs by element type; so it is
-filled through the operator itself, by steps of several hundred tokens.
+filled through the operator itself: some pages at a time, as if they were a sequence of their own,
+since attention to all the tokens before would take minutes.
 """
 
 import math
@@ -15,7 +16,7 @@ from openvino.op import Constant, Parameter
 from peer_worker import KEY, VALUE, Prepared, Refused, serve
 
 PAGE = 32
-FILL_TOKENS = 512
+FILL_TOKENS = 8 * PAGE
 CACHE = {"f32": "f32", "f16": "f16", "bf16": "bf16", "int8": "u8"}
 
 
@@ -74,8 +75,6 @@ class Attention:
                          for side in port.get_partial_shape()]
                 self.request.set_tensor(name, openvino.Tensor(
                     port.get_element_type(), openvino.Shape([blocks, *shape[1:]])))
-        self.give("block_indices", range(blocks))
-        self.give("block_indices_begins", [0, blocks])
 
     def give(self, name, values, shape=None):
         array = numpy.array(list(values), numpy.int32)
@@ -84,18 +83,20 @@ class Attention:
         tensor.data[...] = array.reshape(tensor.data.shape)
         self.request.set_tensor(name, tensor)
 
-    def set(self, case, begin, end):
-        """Puts in place the step that appends the tokens [begin, end)."""
-        tokens = end - begin
+    def set(self, case, first, begin, end):
+        """Puts in place the step that appends [begin, end) to the sequence of tokens from `first`."""
+        tokens, pages = end - begin, range(first // PAGE, -(-end // PAGE))
         for name, tensor in (("key", KEY), ("value", VALUE)):
             values = case.cache_values(tensor, begin, end).transpose(1, 0, 2)
             self.request.set_tensor(name, openvino.Tensor(
                 numpy.ascontiguousarray(values.reshape(tokens, -1))))
         self.request.set_tensor("query", openvino.Tensor(
             numpy.ascontiguousarray(case.queries(begin, end).reshape(tokens, -1))))
-        self.give("past_lens", [begin])
+        self.give("past_lens", [begin - first])
         self.give("subsequence_begins", [0, tokens])
-        self.give("max_context_len", [end], ())
+        self.give("block_indices", pages)
+        self.give("block_indices_begins", [0, len(pages)])
+        self.give("max_context_len", [end - first], ())
 
     def run(self):
         self.request.infer()
@@ -112,9 +113,9 @@ def prepare(case):
     attention = Attention(case)
     past = 0 if case.operation == "prefill" else case.length - 1
     for begin in range(0, past, FILL_TOKENS):
-        attention.set(case, begin, min(begin + FILL_TOKENS, past))
+        attention.set(case, begin, begin, min(begin + FILL_TOKENS, past))
         attention.run()
-    attention.set(case, past, case.length)
+    attention.set(case, 0, past, case.length)
 
     def output():
         attention.run()
