@@ -116,7 +116,6 @@ std::vector<Element> capacity_figures(const BenchRecord& record) {
     const auto period = static_cast<double>(row.capacity - row.window + 1);
     Times& times = groups[{row.shape, row.window}];
     if (drawable(row.ours_ms)) note_least(times.ours, period, row.ours_ms);
-    if (drawable(row.peer_ms)) note_least(times.peers[peer_word(row)], period, row.peer_ms);
   }
   std::vector<Element> figures;
   for (const auto& [group, times] : groups) {
@@ -155,11 +154,7 @@ std::vector<Element> capacity_figures(const BenchRecord& record) {
         plot.add(label(x + 4, plot.y(0) - 6, "predicted optimum"));
       }
     }
-    std::size_t series = 0;
-    plot.line(ours, "ours", "resident", series++);
-    for (const auto& [peer, line] : times.peers) {
-      plot.line(line_of(line), peer, colour_of(peer), series++);
-    }
+    plot.line(ours, "ours", "resident", 0);
     figures.push_back(figure(id, plot.svg(),
                              fmt::format("{}, window W = {}, f32. Dashed: base + slope * G / 2 + "
                                          "shift / G, fitted to ours. {}",

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,8 +14,8 @@
 namespace kvcheck::reports {
 namespace {
 
-constexpr double kLeft = 64, kTop = 16, kWide = 460, kHigh = 280, kRight = 170, kBottom = 48;
-constexpr double kLine = 14;  // Least distance of two names.
+constexpr double kLeft = 64, kTop = 22, kWide = 460, kHigh = 280, kRight = 170, kBottom = 48;
+constexpr double kLine = 13;  // Least distance of two names.
 constexpr std::size_t kMostTicks = 12;
 
 /// 1, 2 or 5 times a power of ten, about a fifth of the range.
@@ -23,6 +25,10 @@ double step_of(double range) {
     if (factor * power >= rough) return factor * power;
   }
   return 10 * power;
+}
+
+std::string tick_text(double tick) {
+  return tick >= 1000 ? grouped(static_cast<std::int64_t>(std::llround(tick))) : brief(tick);
 }
 
 Path mark(double x, double y, std::size_t series) {
@@ -43,12 +49,9 @@ Path mark(double x, double y, std::size_t series) {
 
 Axis::Axis(double low, double high, bool logarithmic) : logarithmic_(logarithmic) {
   if (logarithmic) {
-    double power = std::floor(std::log10(low));
-    const double last = std::max(power + 1, std::ceil(std::log10(high)));
-    low_ = std::pow(10, power), high_ = std::pow(10, last);
-    for (; power <= last && ticks_.size() < kMostTicks; ++power) {
-      ticks_.push_back(std::pow(10, power));
-    }
+    low_ = low, high_ = high > low ? high : 10 * low;
+    ticks_ = logarithmic_ticks({1, 2, 5});
+    if (ticks_.size() > kMostTicks) ticks_ = logarithmic_ticks({1});
     return;
   }
   const double step = step_of(high > low ? high - low : std::max(1.0, std::abs(high)));
@@ -57,6 +60,18 @@ Axis::Axis(double low, double high, bool logarithmic) : logarithmic_(logarithmic
   for (double tick = first; tick <= last && ticks_.size() < kMostTicks; ++tick) {
     ticks_.push_back(tick * step);
   }
+}
+
+std::vector<double> Axis::logarithmic_ticks(std::initializer_list<double> factors) const {
+  constexpr double kAbout = 1e-9;  // Powers of ten are rounded.
+  std::vector<double> ticks;
+  for (double power = std::floor(std::log10(low_)); std::pow(10, power) <= high_; ++power) {
+    for (const double factor : factors) {
+      const double tick = factor * std::pow(10, power);
+      if (tick >= low_ * (1 - kAbout) && tick <= high_ * (1 + kAbout)) ticks.push_back(tick);
+    }
+  }
+  return ticks;
 }
 
 double Axis::share(double value) const {
@@ -71,15 +86,15 @@ Plot::Plot(std::string_view id, std::string_view title, std::string_view descrip
       svg_(svg_frame(id, kLeft + kWide + kRight, kTop + kHigh + kBottom, title, description)) {
   for (const double tick : y_.ticks()) {
     svg_.add(stroked(Path().move(kLeft, y(tick)).line(kLeft + kWide, y(tick)), "hairline", 1));
-    svg_.add(label(kLeft - 8, y(tick) + 4, brief(tick), Anchor::end, "muted"));
+    svg_.add(label(kLeft - 8, y(tick) + 4, tick_text(tick), Anchor::end, "muted"));
   }
   for (const double tick : x_.ticks()) {
     svg_.add(stroked(Path().move(x(tick), kTop).line(x(tick), kTop + kHigh), "hairline", 1));
-    svg_.add(label(x(tick), kTop + kHigh + 16, brief(tick), Anchor::middle, "muted"));
+    svg_.add(label(x(tick), kTop + kHigh + 16, tick_text(tick), Anchor::middle, "muted"));
   }
   svg_.add(stroked(Path().rect(kLeft, kTop, kWide, kHigh), "muted", 1));
   svg_.add(label(kLeft + kWide / 2, kTop + kHigh + 38, x_name, Anchor::middle));
-  svg_.add(label(4, kTop - 4, y_name));
+  svg_.add(label(kLeft, kTop - 8, y_name));
 }
 
 double Plot::x(double value) const { return kLeft + kWide * x_.share(value); }

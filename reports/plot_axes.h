@@ -1,6 +1,7 @@
 // Axes of a plot: from values to places on an SVG, with ticks and grid.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,7 +14,7 @@ namespace kvcheck::reports {
 /// One direction, linear or logarithmic.
 class Axis {
  public:
-  /// `low` and `high` are widened to whole ticks. \pre logarithmic: both above 0
+  /// Linear: `low` and `high` are widened to whole ticks. \pre logarithmic: both above 0
   Axis(double low, double high, bool logarithmic);
 
   /// Place of `value` from 0 to 1.
@@ -21,6 +22,8 @@ class Axis {
   const std::vector<double>& ticks() const { return ticks_; }
 
  private:
+  std::vector<double> logarithmic_ticks(std::initializer_list<double> factors) const;
+
   double low_, high_;
   bool logarithmic_;
   std::vector<double> ticks_;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -42,8 +41,9 @@ struct Loops {
 double plain_fma() {
   constexpr int kSums = 16;
   float sums[kSums] = {};
+  keep(sums);
   for (std::int64_t i = 0; i < kIterations; ++i) {
-    for (float& sum : sums) sum = std::fma(sum, 0.5f, 1.0f);
+    for (float& sum : sums) sum = sum * 0.5f + 1.0f;
   }
   keep(sums);
   return 2.0 * kSums * static_cast<double>(kIterations);
@@ -59,18 +59,20 @@ void plain_read(const std::byte* from, std::size_t bytes) {
 }
 
 #if defined(__x86_64__)
-// Ten chains: two FMA units with a latency of four or five cycles want at least that many.
+// Ten chains: two FMA units with a latency of four or five cycles want at least that many. The
+// compiler must not know that they begin alike, or it makes one of them.
 #define KVCHECK_TEN(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9)
 
 __attribute__((target("avx2,fma"))) double avx2_fma() {
   const __m256 half = _mm256_set1_ps(0.5f), one = _mm256_set1_ps(1.0f);
-#define KVCHECK_DECLARE(n) __m256 sum##n = one;
+#define KVCHECK_DECLARE(n) \
+  __m256 sum##n = one;     \
+  asm volatile("" : "+x"(sum##n));
 #define KVCHECK_STEP(n) sum##n = _mm256_fmadd_ps(sum##n, half, one);
 #define KVCHECK_KEEP(n) keep(sum##n);
   KVCHECK_TEN(KVCHECK_DECLARE)
   for (std::int64_t i = 0; i < kIterations; ++i) {
     KVCHECK_TEN(KVCHECK_STEP)
-    asm volatile("");  // Else the compiler may see that the sums converge.
   }
   KVCHECK_TEN(KVCHECK_KEEP)
 #undef KVCHECK_DECLARE
@@ -80,12 +82,13 @@ __attribute__((target("avx2,fma"))) double avx2_fma() {
 
 __attribute__((target("avx512f"))) double avx512_fma() {
   const __m512 half = _mm512_set1_ps(0.5f), one = _mm512_set1_ps(1.0f);
-#define KVCHECK_DECLARE(n) __m512 sum##n = one;
+#define KVCHECK_DECLARE(n) \
+  __m512 sum##n = one;     \
+  asm volatile("" : "+v"(sum##n));
 #define KVCHECK_STEP(n) sum##n = _mm512_fmadd_ps(sum##n, half, one);
   KVCHECK_TEN(KVCHECK_DECLARE)
   for (std::int64_t i = 0; i < kIterations; ++i) {
     KVCHECK_TEN(KVCHECK_STEP)
-    asm volatile("");
   }
   KVCHECK_TEN(KVCHECK_KEEP)
 #undef KVCHECK_DECLARE
@@ -100,6 +103,8 @@ __attribute__((target("avx2"))) void avx2_read(const std::byte* from, std::size_
   __m256i sums[4] = {};
   for (std::size_t at = 0; at + kBlock <= bytes; at += kBlock) {
     const auto* block = reinterpret_cast<const __m256i*>(from + at);
+    // Without it the sums lie in memory, and their latency is what is measured.
+#pragma GCC unroll 8
     for (std::size_t i = 0; i < kBlock / kWay; ++i) {
       sums[i % 4] = _mm256_xor_si256(sums[i % 4], _mm256_load_si256(block + i));
     }
@@ -112,6 +117,7 @@ __attribute__((target("avx512f"))) void avx512_read(const std::byte* from, std::
   __m512i sums[4] = {};
   for (std::size_t at = 0; at + kBlock <= bytes; at += kBlock) {
     const auto* block = reinterpret_cast<const __m512i*>(from + at);
+#pragma GCC unroll 4
     for (std::size_t i = 0; i < kBlock / kWay; ++i) {
       sums[i] = _mm512_xor_si512(sums[i], _mm512_load_si512(block + i));
     }

@@ -102,8 +102,8 @@ TEST(BenchRecord, SlopesAreThoseOfPowers) {
   rows.push_back(row("decode", 512, 1000));
   for (const std::int64_t T : {2048, 8192, 32768}) {
     rows.push_back(row("decode", T, std::sqrt(static_cast<double>(T))));
-    rows.push_back(row("decode", T, 2 * std::sqrt(static_cast<double>(T))));  // Disturbed.
   }
+  rows.push_back(row("decode", 32768, 1000));  // Disturbed.
   const auto growth = growth_of(rows);
   ASSERT_EQ(growth.size(), 1u);
   EXPECT_EQ(growth[0].id, "growth.full.64/8/64");

@@ -15,12 +15,19 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-TEST(Axis, LogarithmicTicksArePowersOfTen) {
+TEST(Axis, LogarithmicTicksAreRoundWithinTheRange) {
   const Axis axis(128, 32768, true);
-  EXPECT_EQ(axis.ticks(), (std::vector<double>{100, 1000, 10000, 100000}));
-  EXPECT_DOUBLE_EQ(axis.share(100), 0);
-  EXPECT_NEAR(axis.share(1000), 1. / 3, 1e-12);
-  EXPECT_DOUBLE_EQ(axis.share(100000), 1);
+  EXPECT_EQ(axis.ticks(), (std::vector<double>{200, 500, 1000, 2000, 5000, 10000, 20000}));
+  EXPECT_DOUBLE_EQ(axis.share(128), 0);
+  EXPECT_DOUBLE_EQ(axis.share(2048), .5);
+  EXPECT_DOUBLE_EQ(axis.share(32768), 1);
+}
+
+TEST(Axis, ManyDecadesHaveTicksAtPowersOfTenAlone) {
+  const auto ticks = Axis(.001, 1000, true).ticks();
+  ASSERT_EQ(ticks.size(), 7u);
+  EXPECT_NEAR(ticks.front(), .001, 1e-12);
+  EXPECT_NEAR(ticks.back(), 1000, 1e-6);
 }
 
 TEST(Axis, LinearTicksAreRoundSteps) {
@@ -32,15 +39,15 @@ TEST(Axis, LinearTicksAreRoundSteps) {
 
 TEST(Axis, OneValueStillHasARange) {
   EXPECT_GE(Axis(7, 7, false).ticks().size(), 2u);
-  EXPECT_EQ(Axis(10, 10, true).ticks(), (std::vector<double>{10, 100}));
+  EXPECT_EQ(Axis(10, 10, true).ticks(), (std::vector<double>{10, 20, 50, 100}));
 }
 
 TEST(Plot, PutsValuesOnTheFrame) {
   const Plot plot("p", "title", "words", Axis(1, 100, true), Axis(0, 10, false), "T", "ms");
   EXPECT_DOUBLE_EQ(plot.x(1), 64);
   EXPECT_DOUBLE_EQ(plot.x(10), 64 + 230);
-  EXPECT_DOUBLE_EQ(plot.y(0), 16 + 280);
-  EXPECT_DOUBLE_EQ(plot.y(10), 16);
+  EXPECT_DOUBLE_EQ(plot.y(0), 22 + 280);
+  EXPECT_DOUBLE_EQ(plot.y(10), 22);
 }
 
 TEST(Plot, ALineHasAMarkForEachPointAndItsName) {
@@ -56,9 +63,9 @@ TEST(Plot, NamesThatWouldMeetAreMovedApart) {
   Plot plot("p", "title", "words", Axis(1, 100, true), Axis(0, 10, false), "T", "ms");
   plot.line({{100, 5}}, "first", "resident", 0);
   plot.line({{100, 5}}, "second", "staged", 1);
-  // Text stands at y = 16 + 140 + 4, the second one line of 14 below.
-  EXPECT_NE(plot.svg().html().find("y=\"160\">first"), std::string::npos);
-  EXPECT_NE(plot.svg().html().find("y=\"174\">second"), std::string::npos);
+  // Text stands at y = 22 + 140 + 4, the second one line of 13 below.
+  EXPECT_NE(plot.svg().html().find("y=\"166\">first"), std::string::npos);
+  EXPECT_NE(plot.svg().html().find("y=\"179\">second"), std::string::npos);
 }
 
 }  // namespace
