@@ -103,6 +103,13 @@ Element ratio_section(const BenchRecord& record) {
     line.add(row_head(row.id)).add(number_cell(figure_or_none(row.ours_ms)));
     Element peer = cell(row.peer.empty() ? "–" : row.peer);
     if (!row.why.empty()) peer.add(Element("span").cls("statement").text(row.why));
+    if (row.scratch_bytes > 0 && row.peer_scratch_bytes > 0) {
+      peer.add(Element("span")
+                   .cls("statement")
+                   .text(fmt::format("scratch memory {} KiB, of the other {} KiB",
+                                     grouped((row.scratch_bytes + 1023) / 1024),
+                                     grouped((row.peer_scratch_bytes + 1023) / 1024))));
+    }
     line.add(peer).add(number_cell(figure_or_none(row.peer_ms)));
     line.add(number_cell(figure_or_none(row.ratio, "x"))).add(number_cell(spread_text(row)));
     line.add(number_cell(figure_or_none(row.ratio_p10, "x")));

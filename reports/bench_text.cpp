@@ -86,6 +86,11 @@ std::string bench_text(const BenchRecord& record, bool colour) {
     if (row.id != id) out += head_line(row, colour);
     id = row.id;
     out += peer_line(row, colour);
+    if (row.scratch_bytes > 0 && row.peer_scratch_bytes > 0) {
+      out += indented(fmt::format("scratch memory {} KiB, of the other {} KiB",
+                                  grouped((row.scratch_bytes + 1023) / 1024),
+                                  grouped((row.peer_scratch_bytes + 1023) / 1024)));
+    }
     if (row.bound_ratio > 1) {
       out += indented(coloured("the timed output is wrong", GoalStatus::missed, colour));
     }

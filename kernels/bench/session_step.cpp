@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/bench/memory.h"
 #include "kernels/bench/timed_step.h"
 #include "kernels/cpu/element.h"
 
@@ -39,6 +40,9 @@ class SessionStep : public TimedStep {
     return found;
   }
 
+  /// Memory that the first step took beside the cache, its output included.
+  std::int64_t scratch_bytes() const override { return scratch_; }
+
  protected:
   Tensor step(const StepRequest& request) {
     StepResult result = accepted(session_->step(request), "a step");
@@ -55,6 +59,7 @@ class SessionStep : public TimedStep {
   Problem problem_;
   std::unique_ptr<Session> session_;
   Tensor output_;
+  std::int64_t scratch_ = 0;
 };
 
 /// The newest tokens again and again; they are dropped between the runs.
@@ -65,7 +70,7 @@ class FullCacheStep : public SessionStep {
     const std::int64_t past = problem.length - problem.tokens();
     if (past > 0) accepted(session_->load(load_request(problem, past)), "the cache's content");
     request_ = step_request(problem, past, problem.length);
-    run();
+    scratch_ = peak_growth([&] { run(); });
   }
 
   void prepare() override {

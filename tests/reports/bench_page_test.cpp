@@ -81,6 +81,7 @@ TEST_F(BenchPage, ShowsRowsWithTheirReasonsAndStates) {
   EXPECT_TRUE(says("4.5x"));
   EXPECT_TRUE(says("4 / 5.5"));
   EXPECT_TRUE(says("its Python environment is not there"));
+  EXPECT_TRUE(says("scratch memory 5 KiB, of the other 2,000 KiB"));
   EXPECT_TRUE(says("not measured"));
   EXPECT_TRUE(says("noisy"));
   EXPECT_TRUE(says("1 row timed a wrong output"));

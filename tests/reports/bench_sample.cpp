@@ -85,6 +85,11 @@ properties::BenchRecord bench_record() {
     against(windowed, "onnxruntime 1.32.0", .2, 3.5, 5);
     record.rows.push_back(windowed);
   }
+  BenchRow naive = row("algorithm.f32.64/8/64.T512", "algorithm", "64/8/64", 512, .1);
+  against(naive, "own full score matrix", 1.5, 0, 0);
+  naive.scratch_bytes = 5000;
+  naive.peer_scratch_bytes = 2000 * 1024;
+  record.rows.push_back(naive);
   BenchRow wrong =
       row("decode.int8.64/8/64.T512", "decode", "64/8/64", 512, properties::kNotMeasured);
   wrong.bound_ratio = 12.5;

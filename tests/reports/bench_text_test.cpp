@@ -40,8 +40,9 @@ TEST(BenchText, EndsWithGrowthCountsAndNotes) {
             "growth.full.64/8/64                                slope 1.000, expected 1 +- 0.08  "
             "reached");
   EXPECT_EQ(line_with(text, "compared"),
-            "12 rows compared, 9 of 15 ratio goals reached, 3 noisy, 61 s");
+            "13 rows compared, 9 of 15 ratio goals reached, 3 noisy, 61 s");
   EXPECT_NE(text.find("Note: interrupted after 17 of 84 rows"), std::string::npos);
+  EXPECT_NE(text.find("    scratch memory 5 KiB, of the other 2,000 KiB\n"), std::string::npos);
   EXPECT_NE(text.find("the timed output is wrong"), std::string::npos);
 }
 
