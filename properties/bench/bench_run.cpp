@@ -17,6 +17,8 @@ namespace {
 using namespace kernels::bench;
 
 constexpr int kAlternations = 5;         // Of a peer in another process.
+constexpr std::size_t kPairs = 31;       // Of own code, at least.
+constexpr double kBurst = 2e-4;          // Seconds of one look at own code.
 constexpr double kCanarySeconds = .003;  // One look at a canary.
 constexpr double kNsPerMs = 1e6;
 /// Largest difference between a peer's output and ours, over the largest output, that rounding
@@ -154,7 +156,7 @@ BenchRun::PeerSlot& BenchRun::slot(const std::string& name) {
 void BenchRun::alone(const Row& row, TimedStep& ours, BenchRow& found) {
   Canaries canaries(found.bytes);
   std::vector<double> times;
-  for (int i = 0; i < kAlternations; ++i) {
+  for (int i = 0; i < kAlternations && !(i > 0 && stopped()); ++i) {
     canaries.look();
     const auto block = time_alone(ours, settings_.row_seconds / kAlternations);
     times.insert(times.end(), block.begin(), block.end());
@@ -192,7 +194,7 @@ void BenchRun::against_peer(const Row& row, const std::string& name, TimedStep& 
                               found.peer_difference, allowed);
       return alone(row, ours, found);
     }
-    for (int i = 0; i < kAlternations; ++i) {
+    for (int i = 0; i < kAlternations && !(i > 0 && stopped()); ++i) {
       canaries.look();
       std::vector<double> mine, theirs;
       if (i % 2 == 0) mine = time_alone(ours, share);
@@ -231,7 +233,7 @@ void BenchRun::against_own(const Row& row, TimedStep& ours, BenchRow& found) {
   canaries.look();
   TimedStep* const a[] = {&ours, ours_too.get()};
   TimedStep* const b[] = {other.get(), other_too.get()};
-  const Pairs pairs = time_pairs(a, b, settings_.row_seconds);
+  const Pairs pairs = time_pairs(a, b, settings_.row_seconds, kPairs, kBurst, settings_.stop);
   canaries.look();
   found.peer_scratch_bytes = other->scratch_bytes();
   set_times(found, pairs.a, pairs.b);

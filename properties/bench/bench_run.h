@@ -15,11 +15,10 @@
 namespace kvcheck::properties {
 
 struct BenchSettings {
-  std::string target;                           ///< Own target that is measured.
-  std::vector<std::string> peers;               ///< Names of peers; empty = none.
-  double row_seconds = 2;                       ///< Time for one row and peer.
-  std::function<bool()> stop;                   ///< True ends the run after the row at hand.
-  std::function<void(const std::string&)> say;  ///< A line of progress.
+  std::string target;              ///< Own target that is measured.
+  std::vector<std::string> peers;  ///< Names of peers; empty = none.
+  double row_seconds = 2;          ///< Time for one row and peer.
+  std::function<bool()> stop{};    ///< True ends the row at hand early.
 };
 
 class BenchRun {
@@ -45,6 +44,7 @@ class BenchRun {
                               const kernels::bench::OwnOptions& options);
   std::unique_ptr<Step> own_step(const kernels::bench::Problem& problem,
                                  const kernels::bench::OwnOptions& options);
+  bool stopped() const { return settings_.stop && settings_.stop(); }
   PeerSlot& slot(const std::string& name);
   void against_peer(const kernels::bench::Row& row, const std::string& name, Step& ours,
                     BenchRow& found);

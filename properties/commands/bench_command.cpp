@@ -113,6 +113,7 @@ BenchRecord measured(const BenchOptions& options, CommandContext& context) {
   settings.target = chosen_target(options);
   settings.peers = chosen_peers(options);
   settings.row_seconds = row_seconds(options, measurements(rows, settings.peers));
+  settings.stop = [&context] { return context.interrupted && *context.interrupted; };
   BenchRun run(settings, kernels::RegistryOptions::from_environment());
 
   BenchRecord record;

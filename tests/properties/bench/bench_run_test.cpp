@@ -134,6 +134,18 @@ TEST_F(BenchRunTest, OwnCodeRunsInPairs) {
   EXPECT_EQ(rows[0].status, GoalStatus::aim);
 }
 
+TEST_F(BenchRunTest, AStopEndsTheRowEarly) {
+  settings_.peers = {fake("")};
+  settings_.stop = [] { return true; };
+  EXPECT_EQ(measure(small_row())[0].pairs, 1);
+  Row row = small_row();
+  row.other = OwnPeer{"own again", row.problem, {}, {1, 2}};
+  row.peers.clear();
+  const auto rows = measure(row);
+  EXPECT_EQ(rows[0].pairs, 0);
+  EXPECT_EQ(rows[0].status, GoalStatus::not_measured);
+}
+
 TEST_F(BenchRunTest, AWrongOutputIsNotTimed) {
   settings_.target = "cpu-naive+window_one_wide";
   Row row = small_row();
