@@ -60,7 +60,7 @@ class Worker:
         return json.loads(self.process.stdout.readline())
 
 
-class Peers(unittest.TestCase):
+class BenchPeers(unittest.TestCase):
     def check(self, worker, tolerance, **changes):
         answer = worker.ask(**changes)
         self.assertNotIn("refused", answer, changes)
