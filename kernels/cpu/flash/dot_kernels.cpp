@@ -25,13 +25,13 @@ namespace kvcheck::kernels::flash {
 namespace {
 namespace dot_product {
 
-#include "kernels/cpu/flash/dot_lanes-inl.h"
+#include "kernels/cpu/flash/dot_lanes.inc"
 //
-#include "kernels/cpu/flash/exp-inl.h"
+#include "kernels/cpu/flash/exp.inc"
 //
-#include "kernels/cpu/flash/dot_tile-inl.h"
+#include "kernels/cpu/flash/dot_tile.inc"
 //
-#include "kernels/cpu/flash/dot_chunk-inl.h"
+#include "kernels/cpu/flash/dot_chunk.inc"
 
 /// One query as pairs of bf16, zeros beyond `lanes`. The scale is left to the logits.
 template <class Element>
