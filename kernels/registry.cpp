@@ -30,6 +30,13 @@ constexpr std::string_view kExec = "exec:";
 struct OwnTarget {
   std::string_view name;
   std::unique_ptr<Target> (*make)();
+  /// Why it cannot run here, to follow its name; null = it always can.
+  std::string (*problem)() = nullptr;
+
+  std::string reason() const {
+    const std::string why = problem == nullptr ? "" : problem();
+    return why.empty() ? "" : fmt::format("{} {}", name, why);
+  }
 };
 
 constexpr OwnTarget kOwnTargets[] = {
@@ -37,6 +44,7 @@ constexpr OwnTarget kOwnTargets[] = {
     {"cpu-naive-q8", [] { return make_cpu_naive_quantised("int8"); }},
     {"cpu-naive-q4", [] { return make_cpu_naive_quantised("int4"); }},
     {"cpu-flash", [] { return make_cpu_flash(); }},
+    {"cpu-flash-dot", [] { return make_cpu_flash_dot(); }, cpu_flash_dot_problem},
     {"cpu-flash-q8", [] { return make_cpu_flash_quantised("int8"); }},
     {"cpu-flash-q4", [] { return make_cpu_flash_quantised("int4"); }},
 };
@@ -240,7 +248,9 @@ RegistryOptions RegistryOptions::from_environment() {
 std::vector<TargetInfo> list_targets(const RegistryOptions& options) {
   std::vector<TargetInfo> targets;
   for (const OwnTarget& own : kOwnTargets) {
-    targets.push_back({std::string(own.name), own.make()->capabilities().version, true, ""});
+    const std::string reason = own.reason();
+    targets.push_back(
+        {std::string(own.name), own.make()->capabilities().version, reason.empty(), reason});
   }
   for (const std::string& name : foreign_names(options)) {
     TargetInfo info;
@@ -259,7 +269,9 @@ std::vector<FaultInfo> list_faults() { return cpu_naive_faults(); }
 std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view name,
                                                                const RegistryOptions& options) {
   for (const OwnTarget& own : kOwnTargets) {
-    if (name == own.name) return own.make();
+    if (name != own.name) continue;
+    if (std::string reason = own.reason(); !reason.empty()) return Unavailable{false, reason};
+    return own.make();
   }
   if (const auto plus = name.find('+'); name.substr(0, plus) == kCpuNaive) {
     return make_faulty(name.substr(plus + 1));

@@ -7,6 +7,7 @@
 
 #include "kernels/bench/timed_step.h"
 #include "kernels/cpu/element.h"
+#include "kernels/cpu/flash/dot_kernels.h"
 #include "kernels/cpu/flash/flash_engine.h"
 #include "kernels/cpu/new_rows.h"
 #include "kernels/cpu/request_check.h"
@@ -28,7 +29,7 @@ class FlashStep : public TimedStep {
       : problem_(problem),
         config_(checked_config(can, problem, options.threads)),
         operands_(config_),
-        engine_(config_) {}
+        engine_(config_, can.name == "cpu-flash-dot" ? flash::dot_kernels() : nullptr) {}
 
   std::int64_t cache_bytes() const override { return engine_.cache().cache_bytes(); }
   std::int64_t scratch_bytes() const override {

@@ -1,4 +1,4 @@
-// cpu-flash and its quantised siblings.
+// cpu-flash, its quantised siblings and the one that multiplies in bf16.
 #include "kernels/cpu/flash/cpu_flash.h"
 
 #include <algorithm>
@@ -9,11 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "kernels/cpu/element.h"
+#include "kernels/cpu/flash/dot_kernels.h"
 #include "kernels/cpu/flash/flash_engine.h"
 #include "kernels/cpu/flash/flash_intermediate.h"
 #include "kernels/cpu/mask_rows.h"
 #include "kernels/cpu/new_rows.h"
+#include "kernels/cpu/refusal.h"
 #include "kernels/cpu/request_check.h"
 
 namespace kvcheck::kernels {
@@ -45,8 +49,9 @@ class TensorMask final : public flash::MaskSource {
 
 class CpuFlashSession final : public Session {
  public:
-  explicit CpuFlashSession(const SessionConfig& config)
-      : config_(config), operands_(config_), engine_(config_) {}
+  /// \param kernels as FlashEngine's
+  CpuFlashSession(const SessionConfig& config, const flash::Kernels* kernels)
+      : config_(config), operands_(config_), engine_(config_, kernels) {}
 
   Answer<StepResult> step(const StepRequest& request) override {
     KvCache& cache = engine_.cache();
@@ -182,30 +187,75 @@ Capabilities quantised_capabilities(std::string_view kind) {
   return can;
 }
 
+Capabilities dot_capabilities() {
+  Capabilities can = plain_capabilities();
+  can.name = "cpu-flash-dot";
+  can.element_types = {"bf16"};
+  // Norms and turns give queries that are no bf16 numbers; there is one instruction set only.
+  for (const char* feature : {"rotary", "qk_norm", "isa_bits"}) can.features.erase(feature);
+  can.isas.clear();
+  Arithmetic& arithmetic = can.arithmetic;
+  // A dot product of pairs is two fused multiply-adds in f32, one after the other, so that a logit
+  // is one chain over the lanes, and P.V and the row sum meet one rounding for each key.
+  arithmetic.exact_products = true;
+  arithmetic.dot_ways = 1;
+  arithmetic.probability_roundoff = 0x1p-8;
+  arithmetic.sums_stored_weights = true;
+  return can;
+}
+
 class CpuFlash final : public Target {
  public:
-  explicit CpuFlash(Capabilities can) : capabilities_(std::move(can)) {}
+  explicit CpuFlash(Capabilities can, const flash::Kernels* kernels = nullptr,
+                    std::string problem = "")
+      : capabilities_(std::move(can)), kernels_(kernels), problem_(std::move(problem)) {}
 
   const Capabilities& capabilities() const override { return capabilities_; }
 
   Answer<std::unique_ptr<Session>> open(const SessionConfig& config) override {
+    if (!problem_.empty()) return Refusal{fmt::format("{} {}", capabilities_.name, problem_)};
     if (auto reason = check_config(config)) return Refusal{*reason};
     if (auto reason = check_claims(capabilities_, config)) return Refusal{*reason};
+    if (auto reason = check_queries(config)) return Refusal{*reason};
     try {
-      return std::make_unique<CpuFlashSession>(config);
+      return std::make_unique<CpuFlashSession>(config, kernels_);
     } catch (const std::invalid_argument& wrong) {
       return Refusal{wrong.what()};  // KVCHECK_ISA
     }
   }
 
  private:
+  Reason check_queries(const SessionConfig& config) const {
+    const auto refused = [&](const char* field) {
+      return refuse(field, "given",
+                    fmt::format("{} multiplies queries in bf16; turn and normalise them before, or "
+                                "use cpu-flash",
+                                capabilities_.name));
+    };
+    if (config.rotary && !capabilities_.has("rotary")) return refused("rotary");
+    if (config.qk_norm && !capabilities_.has("qk_norm")) return refused("qk_norm");
+    return std::nullopt;
+  }
+
   Capabilities capabilities_;
+  const flash::Kernels* kernels_;
+  std::string problem_;  // Why it cannot run here.
 };
 
 }  // namespace
 
 std::unique_ptr<Target> make_cpu_flash() {
   return std::make_unique<CpuFlash>(plain_capabilities());
+}
+
+std::unique_ptr<Target> make_cpu_flash_dot() {
+  return std::make_unique<CpuFlash>(dot_capabilities(), flash::dot_kernels(),
+                                    cpu_flash_dot_problem());
+}
+
+std::string cpu_flash_dot_problem() {
+  if (flash::dot_kernels() != nullptr) return "";
+  return "cannot run here: this processor has no AVX512_BF16; cpu-flash takes bf16 caches on any";
 }
 
 std::unique_ptr<Target> make_cpu_flash_quantised(std::string_view kind) {

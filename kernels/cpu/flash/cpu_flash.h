@@ -1,7 +1,8 @@
-// cpu-flash and its quantised siblings: the tiled CPU targets.
+// cpu-flash and its siblings: the tiled CPU targets.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "kernels/target.h"
@@ -16,5 +17,12 @@ std::unique_ptr<Target> make_cpu_flash();
 /// cpu-flash-q8 (kind "int8") and cpu-flash-q4 ("int4"): GroupQueryAttention whose cache holds
 /// codes, and nothing else. nullptr for other kinds.
 std::unique_ptr<Target> make_cpu_flash_quantised(std::string_view kind);
+
+/// cpu-flash-dot: cpu-flash for bf16 alone, with products of bf16 pairs by AVX512_BF16 and weights
+/// rounded to bf16. Where the processor lacks it, every session is refused.
+std::unique_ptr<Target> make_cpu_flash_dot();
+
+/// Why cpu-flash-dot cannot run here, and the remedy, to follow its name; empty when it can.
+std::string cpu_flash_dot_problem();
 
 }  // namespace kvcheck::kernels
