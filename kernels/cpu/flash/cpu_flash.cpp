@@ -2,10 +2,12 @@
 #include "kernels/cpu/flash/cpu_flash.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -254,6 +256,10 @@ std::unique_ptr<Target> make_cpu_flash_dot() {
 }
 
 std::string cpu_flash_dot_problem() {
+  const char* const asked = std::getenv("KVCHECK_ISA");
+  if (asked != nullptr && *asked != '\0' && asked != std::string_view("avx512")) {
+    return fmt::format("cannot run here: KVCHECK_ISA is {}, and it needs avx512; unset it", asked);
+  }
   if (flash::dot_kernels() != nullptr) return "";
   return "cannot run here: this processor has no AVX512_BF16; cpu-flash takes bf16 caches on any";
 }
