@@ -158,6 +158,23 @@ TEST(DotKernels, ARowWithoutKeysIsZero) {
   EXPECT_EQ(sequence.append({1, 1}, {1, 1}, {5, 7}, &all), (Floats{0, 0}));
 }
 
+TEST(DotKernels, ExpIsWithinWhatIsDeclared) {
+  SKIP_WITHOUT_DOT_PRODUCTS();
+  const auto exp = dot_kernels()->exp;
+  EXPECT_EQ(exp(0), 1);
+  EXPECT_EQ(exp(-0.0f), 1);
+  EXPECT_EQ(exp(-std::numeric_limits<float>::infinity()), 0);
+  EXPECT_TRUE(std::isnan(exp(kNaN)));
+  EXPECT_EQ(exp(-87.34f), 0);
+  double worst = 0;
+  for (float x = -87.336f; x < 0; x += 0.0007f) {
+    const double truth = std::exp(static_cast<double>(x));
+    worst = std::max(worst, std::abs(exp(x) - truth) / truth);
+  }
+  EXPECT_LE(worst, 0x1p-17);
+  EXPECT_GE(worst, 0x1p-19);  // That of the polynomial.
+}
+
 TEST(DotKernels, LogitsFarBelowTheMaximumWeighNothing) {
   SKIP_WITHOUT_DOT_PRODUCTS();
   DotSequence sequence(DotSequence::one_head(1));

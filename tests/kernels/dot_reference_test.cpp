@@ -69,8 +69,8 @@ Expected expected_of(const SessionConfig& config, const Numbers& numbers, std::i
   // Exponents: logit, subtraction, exp of it and of each rescale and merge, rounding to bf16.
   const auto count = static_cast<double>(weights.size());
   const double rescales = std::ceil(count / 64) + 1;
-  const double exponent =
-      2 * error + u * (most - least + 2 * error) + (1 + rescales) * 0x1p-23 + 0x1p-8 / (1 - 0x1p-8);
+  const double exponent = 2 * error + u * (most - least + 2 * error) + 0x1p-17 +
+                          rescales * 0x1p-23 + 0x1p-8 / (1 - 0x1p-8);
   const double grown = std::expm1(exponent);
   // Sums: one rounding for each key, rescale and merge, of the products and of the weights.
   const double rounded = (count + 2 * rescales + 16) * u * 1.001;

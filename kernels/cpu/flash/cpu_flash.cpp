@@ -200,6 +200,7 @@ Capabilities dot_capabilities() {
   // A dot product of pairs is two fused multiply-adds in f32, one after the other, so that a logit
   // is one chain over the lanes, and P.V and the row sum meet one rounding for each key.
   arithmetic.exact_products = true;
+  arithmetic.exp_error = 0x1p-17;
   arithmetic.dot_ways = 1;
   arithmetic.probability_roundoff = 0x1p-8;
   arithmetic.sums_stored_weights = true;

@@ -29,6 +29,7 @@ namespace dot_product {
 //
 #include "kernels/cpu/flash/exp.inc"
 //
+#include "kernels/cpu/flash/dot_exp.inc"
 #include "kernels/cpu/flash/dot_tile.inc"
 //
 #include "kernels/cpu/flash/dot_chunk.inc"
@@ -62,6 +63,7 @@ const Kernels* with_dot_products() {
     if (kernels->isa != std::string_view("avx512")) continue;
     static Kernels found = *kernels;
     found.isa = "avx512_bf16";
+    found.exp = dot_product::weight_of_one;
     for (auto& pass : found.chunk_pass) pass = nullptr;
     for (auto& load : found.load_query) load = nullptr;
     found.chunk_pass[static_cast<int>(Storage::bf16)] = dot_product::chunk_pass;
