@@ -28,7 +28,7 @@ class FlashStep : public TimedStep {
   FlashStep(const Capabilities& can, const Problem& problem, const OwnOptions& options)
       : problem_(problem),
         config_(checked_config(can, problem, options.threads)),
-        operands_(config_),
+        operands_(config_, false),
         engine_(config_, can.name == "cpu-flash-dot" ? flash::dot_kernels() : nullptr) {}
 
   std::int64_t cache_bytes() const override { return engine_.cache().cache_bytes(); }
@@ -57,9 +57,8 @@ class FlashStep : public TimedStep {
     step.tokens = request.tokens;
     step.queries = request.queries;
     step.rows = operands_.rows();
-    step.query = RowSource::dense(reinterpret_cast<const std::byte*>(operands_.queries()), queries,
-                                  config_.query_heads,
-                                  config_.head_size * static_cast<std::int64_t>(sizeof(float)));
+    step.query = operands_.query_rows();
+    step.query_type = flash::storage_of(operands_.query_type());
     output_.resize(static_cast<std::size_t>(queries * config_.query_heads * config_.head_size) *
                    element_bytes(config_.element_type));
     step.output = output_.data();

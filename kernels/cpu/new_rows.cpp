@@ -29,7 +29,8 @@ constexpr ElementType kElementOf =
 }  // namespace
 
 template <class Real>
-StepRows<Real>::StepRows(const SessionConfig& config) : config_(config) {
+StepRows<Real>::StepRows(const SessionConfig& config, bool widens)
+    : config_(config), widens_(widens) {
   if (config.rotary) rotary_.emplace(*config.rotary);
   if (config.qk_norm) {
     query_weight_ = numbers_of<Real>(config.qk_norm->query_weight);
@@ -45,7 +46,14 @@ template <class Real>
 void StepRows<Real>::prepare(const StepRequest& request, std::span<const std::int64_t> lengths) {
   const std::int64_t tokens = largest(request.tokens);
   const RotaryPositions positions(config_, lengths, request);
-  prepare_queries(request, positions, largest(request.queries));
+  const std::int64_t queries = largest(request.queries);
+  prepare_queries(request, positions, queries);
+  query_type_ = queries_ != nullptr ? kElementOf<Real> : config_.element_type;
+  query_rows_ =
+      RowSource::dense(queries_ != nullptr ? reinterpret_cast<const std::byte*>(queries_)
+                                           : request.query.bytes.data(),
+                       queries, config_.query_heads,
+                       config_.head_size * static_cast<std::int64_t>(element_bytes(query_type_)));
   rows_ = {prepare_rows(request, positions, tokens, true),
            prepare_rows(request, positions, tokens, false)};
 }
@@ -57,6 +65,8 @@ void StepRows<Real>::prepare_queries(const StepRequest& request, const RotaryPos
     queries_ = reinterpret_cast<const Real*>(request.query.bytes.data());
     return;
   }
+  queries_ = nullptr;
+  if (!widens_ && !transforms()) return;
   const std::int64_t lanes = config_.head_size;
   const auto count =
       static_cast<std::size_t>(config_.batch * queries * config_.query_heads * lanes);

@@ -21,8 +21,9 @@ namespace kvcheck::kernels {
 template <class Real>
 class StepRows {
  public:
-  /// \pre check_config(config) is empty. Refers to `config`.
-  explicit StepRows(const SessionConfig& config);
+  /// \pre check_config(config) is empty. Refers to `config`. \param widens whether queries become
+  /// numbers in any case, for queries()
+  explicit StepRows(const SessionConfig& config, bool widens = true);
 
   /// \param lengths before the step; \pre check_step found nothing wrong
   void prepare(const StepRequest& request, std::span<const std::int64_t> lengths);
@@ -31,6 +32,10 @@ class StepRows {
   NewRows rows() const { return rows_; }
   /// [B,S,Nq,H] with S = most queries of any entry; rows past an entry's queries hold anything.
   const Real* queries() const { return queries_; }
+  /// The same rows by entry, query and head, as numbers, or as the request holds them where nothing
+  /// is done to them and nothing widens them.
+  RowSource query_rows() const { return query_rows_; }
+  ElementType query_type() const { return query_type_; }
 
   /// What the cache stores as keys or values; empty where it is not quantised.
   const std::optional<Quantiser>& key_codes() const { return key_codes_; }
@@ -51,7 +56,10 @@ class StepRows {
   std::vector<Real> query_weight_, key_weight_;
   std::optional<Quantiser> key_codes_, value_codes_;
   NewRows rows_;
-  const Real* queries_ = nullptr;
+  const Real* queries_ = nullptr;  // Null where they are not numbers.
+  RowSource query_rows_;
+  ElementType query_type_ = ElementType::f32;
+  bool widens_;
   std::vector<Real> query_numbers_;
   std::vector<std::byte> key_bytes_, value_bytes_;
   std::vector<Real> lanes_;          // One key on its way.

@@ -58,6 +58,31 @@ TEST(StepRows, QueriesOfNarrowTypesBecomeNumbers) {
   rows.prepare(request, Counts{0});
   EXPECT_EQ(rows.queries()[0], 1.5F);
   EXPECT_EQ(rows.queries()[1], -2.0F);
+  EXPECT_EQ(row_of<float>(rows.query_rows(), 2), (Numbers{1.5, -2}));
+  EXPECT_EQ(rows.query_type(), ElementType::f32);
+}
+
+TEST(StepRows, QueriesStayAsTheyAreWhereNothingWidensThem) {
+  SessionConfig config = two_lanes(ElementType::bf16);
+  config.query_heads = 2;
+  StepRequest request;
+  request.tokens = request.queries = {2};
+  request.query = tensor_of(ElementType::bf16, {1, 2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  request.key = request.value = tensor_of(ElementType::bf16, {1, 2, 1, 2}, {1, 2, 3, 4});
+  StepRows<float> rows(config, false);
+  rows.prepare(request, Counts{0});
+  EXPECT_EQ(rows.query_type(), ElementType::bf16);
+  EXPECT_EQ(rows.query_rows().row(0, 1, 1), request.query.bytes.data() + 12);
+  EXPECT_EQ(rows.scratch_bytes(), 0);
+  // A turn needs numbers.
+  config.rotary = turn_of(ElementType::bf16, 0, 1);
+  StepRows<float> turned(config, false);
+  request.tokens = request.queries = {1};
+  request.query = tensor_of(ElementType::bf16, {1, 1, 2, 2}, {1, 2, 3, 4});
+  request.key = request.value = tensor_of(ElementType::bf16, {1, 1, 1, 2}, {1, 2});
+  turned.prepare(request, Counts{0});
+  EXPECT_EQ(turned.query_type(), ElementType::f32);
+  EXPECT_EQ(row_of<float>(turned.query_rows(), 4), (Numbers{-2, 1, -4, 3}));
   EXPECT_EQ(rows.rows().key.base, request.key.bytes.data());
 }
 

@@ -53,7 +53,7 @@ class CpuFlashSession final : public Session {
  public:
   /// \param kernels as FlashEngine's
   CpuFlashSession(const SessionConfig& config, const flash::Kernels* kernels)
-      : config_(config), operands_(config_), engine_(config_, kernels) {}
+      : config_(config), operands_(config_, false), engine_(config_, kernels) {}
 
   Answer<StepResult> step(const StepRequest& request) override {
     KvCache& cache = engine_.cache();
@@ -95,9 +95,8 @@ class CpuFlashSession final : public Session {
     step.tokens = request.tokens;
     step.queries = request.queries;
     step.rows = operands_.rows();
-    step.query = RowSource::dense(reinterpret_cast<const std::byte*>(operands_.queries()), queries,
-                                  config_.query_heads,
-                                  config_.head_size * static_cast<std::int64_t>(sizeof(float)));
+    step.query = operands_.query_rows();
+    step.query_type = flash::storage_of(operands_.query_type());
     step.mask = mask ? &*mask : nullptr;
     step.queries_alone = asks_without_tokens(config_, request);
     step.output = output.bytes.data();
