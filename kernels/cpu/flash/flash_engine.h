@@ -33,13 +33,12 @@ class FlashEngine {
  public:
   /// \pre check_config(config) is empty, the element type is not f64, the cache not fp8
   /// \throws std::invalid_argument naming the instruction set when it cannot run here
-  explicit FlashEngine(const SessionConfig& config);
+  /// \param shares_groups as FlashAttention
+  explicit FlashEngine(const SessionConfig& config, bool shares_groups = true);
 
   /// Appends and attends. \pre check_step found nothing wrong
   void step(const EngineStep& step);
 
-  /// Products of queries and keys of the last step, before it is settled by the next; as
-  /// FlashAttention::products, of the given ranges.
   const SessionConfig& config() const { return config_; }
   KvCache& cache() { return cache_; }
   const KvCache& cache() const { return cache_; }
