@@ -105,17 +105,6 @@ TEST(FlashEngine, HandsOutTheProductsThatItsOutputsUse) {
   for (const Floats& products : found) EXPECT_TRUE(same_bits(products, found[0]));
 }
 
-TEST(FlashMemory, OfTheCacheIsThatOfItsRows) {
-  EXPECT_EQ(FlashEngine(flash_config(64, 8, 64, 8192)).cache().cache_bytes(),
-            std::int64_t{2} * 8 * 8192 * 64 * 4);
-  EXPECT_EQ(FlashEngine(flash_config(64, 8, 64, 8192, "f16")).cache().cache_bytes(),
-            std::int64_t{2} * 8 * 8192 * 64 * 2);
-  EXPECT_EQ(FlashEngine(flash_config(64, 8, 64, 384, "int8")).cache().cache_bytes(),
-            2 * 8 * 384 * 64);
-  EXPECT_EQ(FlashEngine(flash_config(64, 8, 64, 384, "int4")).cache().cache_bytes(),
-            2 * 8 * 384 * 32);
-}
-
 TEST(FlashMemory, OfAStepDoesNotGrowWithTheLength) {
   for (const int threads : {1, 2}) {
     SessionConfig config = flash_config(8, 1, 16, 3000);
