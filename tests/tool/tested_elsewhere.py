@@ -4,6 +4,9 @@ ATTENTION_RULES = "tests/model/attention_rules_test.cpp"
 CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
+FLASH_BITS = "tests/kernels/flash_bits_test.cpp"
+FLASH_KERNELS = "tests/kernels/flash_kernels_test.cpp"
+FLASH_VALUES = "tests/kernels/flash_values_test.cpp"
 GQA_RULES = "tests/model/gqa_rules_test.cpp"
 LAYOUT_POLICIES = "tests/model/layout_policies_test.cpp"
 ONNXRUNTIME = "tests/tool/onnxruntime_test.py"
@@ -24,6 +27,17 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/cache_format.h": "tests/kernels/cpu_cache_memory_test.cpp",
     "kernels/cpu/element.cpp": CPU,
     "kernels/cpu/eviction.h": "tests/kernels/cpu_cache_test.cpp",
+    "kernels/cpu/flash/chunk-inl.h": FLASH_VALUES,
+    "kernels/cpu/flash/chunk_task.h": FLASH_VALUES,
+    "kernels/cpu/flash/exp-inl.h": "tests/kernels/exp_test.cpp",
+    "kernels/cpu/flash/finish-inl.h": FLASH_KERNELS,
+    "kernels/cpu/flash/kernels.h": FLASH_KERNELS,
+    "kernels/cpu/flash/kernels_portable.cpp": FLASH_BITS,
+    "kernels/cpu/flash/kernels_simd.cpp": FLASH_KERNELS,
+    "kernels/cpu/flash/lanes_portable-inl.h": FLASH_BITS,
+    "kernels/cpu/flash/lanes_simd-inl.h": FLASH_BITS,
+    "kernels/cpu/flash/table-inl.h": FLASH_KERNELS,
+    "kernels/cpu/flash/tile-inl.h": FLASH_VALUES,
     "kernels/cpu/key_range.h": CPU,
     "kernels/cpu/parallel.h": "tests/kernels/cpu_cache_memory_test.cpp",
     "kernels/cpu/naive/mistakes.cpp": "tests/kernels/faults_test.cpp",
