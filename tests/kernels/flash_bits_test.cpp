@@ -159,6 +159,27 @@ TEST(FlashBits, AfterARollbackAreThoseOfNeverAppended) {
   }
 }
 
+TEST(FlashBits, AreNotTouchedByNaNsOfStepsBefore) {
+  // Working memory that held NaN and infinity is used again.
+  for (const int threads : {1, 2}) {
+    const SessionConfig config = on(flash_config(8, 1, 24, 1200), kernels_here()[0]->isa, threads);
+    FlashSequence clean(config), dirty(config);
+    clean.append({1100});
+    dirty.append({1100});
+    for (const float bad : {kNaN, kInfinity, -kInfinity}) {
+      dirty.key[1100] = dirty.value[1101] = bad;
+      dirty.append({9});
+      dirty.rollback({9});
+      dirty.key.clear();
+      dirty.value.clear();
+      EXPECT_TRUE(same_bits(dirty.append({9}), clean.append({9}))) << threads << ' ' << bad;
+      EXPECT_TRUE(same_bits(dirty.append({1}), clean.append({1}))) << threads << ' ' << bad;
+      dirty.rollback({10});
+      clean.rollback({10});
+    }
+  }
+}
+
 TEST(FlashBits, RepeatWithinAnEngineAndAcrossEngines) {
   const SessionConfig config = flash_config(8, 2, 40, 600, "f16");
   FlashSequence first(config), second(config);

@@ -39,7 +39,6 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/flash/table-inl.h": FLASH_KERNELS,
     "kernels/cpu/flash/tile-inl.h": FLASH_VALUES,
     "kernels/cpu/key_range.h": CPU,
-    "kernels/cpu/parallel.h": "tests/kernels/cpu_cache_memory_test.cpp",
     "kernels/cpu/naive/mistakes.cpp": "tests/kernels/faults_test.cpp",
     "kernels/cpu/naive/naive_attention.cpp": CPU,
     "kernels/cpu/config_check.cpp": REQUESTS,
