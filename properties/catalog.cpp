@@ -35,7 +35,8 @@ const Property* find_property(std::string_view id) {
 
 std::string unpromised(const kernels::Capabilities& target, std::string_view promise) {
   if (promise.empty() || target.has(promise)) return "";
-  return "the target does not promise " + std::string(promise);
+  const char* verb = promise.ends_with("_bits") ? "promise " : "claim ";
+  return "the target does not " + (verb + std::string(promise));
 }
 
 }  // namespace kvcheck::properties

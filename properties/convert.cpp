@@ -35,11 +35,11 @@ std::int64_t smallest(const std::vector<std::int64_t>& counts) {
 std::string missing_gqa_feature(const Capabilities& target, const Scenario& scenario,
                                 const Append& append, const std::vector<std::int64_t>& lengths) {
   const bool first = largest(lengths) == 0;
-  const bool block = scenario.cache.layout == model::LayoutKind::block;
+  const bool evicts = scenario.cache.layout != model::LayoutKind::full;
   if (smallest(append.tokens) == 0 && !target.has("idle_entries")) return "idle_entries";
   if (scenario.batch == 1) return "";
   if (first && !uniform(append.tokens)) {
-    const char* feature = block ? "ragged_prompt_block" : "ragged_prompt";
+    const char* feature = evicts ? "ragged_prompt_block" : "ragged_prompt";
     return target.has(feature) ? "" : feature;
   }
   const bool single = uniform(append.tokens) && append.tokens.front() == 1;

@@ -128,6 +128,14 @@ std::vector<CoverageClass> windowed_classes() {
          return any_step<Append>(s, t, [](const EntryStep& e) { return e.staged; });
        },
        block_target},
+      {"eviction on every overflow",
+       [](const Scenario& s, const Timeline& t) {
+         return s.cache.layout == model::LayoutKind::min_overflow &&
+                any_step<Append>(s, t, [](const EntryStep& e) { return e.evicted > 0; });
+       },
+       [](const Capabilities& t) {
+         return block_target(t) && t.layouts.count("min_overflow") > 0;
+       }},
       {"rollback after an eviction",
        [](const Scenario& s, const Timeline& t) {
          return block(s) && any_step<Rollback>(s, t, [](const EntryStep& e) {

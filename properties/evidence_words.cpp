@@ -43,7 +43,7 @@ std::string step_sentence(const Scenario& scenario, const EntryStep& state, std:
                           range_text(state.origin.value, state.origin.value + state.queries));
     }
   }
-  if (scenario.cache.layout == model::LayoutKind::block) {
+  if (scenario.cache.layout != model::LayoutKind::full) {
     text += fmt::format("; {} rows resident, {} in row 0", state.resident,
                         range_text(state.first_position.value, state.first_position.value + 1));
     if (state.evicted > 0) text += fmt::format(", {} evicted", state.evicted);

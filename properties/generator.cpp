@@ -99,7 +99,8 @@ class Drawing {
 
   void draw_cache() {
     if (family_ == Family::gqa_block) {
-      s_.cache.layout = model::LayoutKind::block;
+      const bool shifts = target_.layouts.count("min_overflow") > 0 && draw_.percent(20);
+      s_.cache.layout = shifts ? model::LayoutKind::min_overflow : model::LayoutKind::block;
       const std::int64_t window = rarely(12) ? draw_.between(13, 40) : draw_.between(1, 12);
       s_.cache.window_size = window;
       s_.cache.capacity =
@@ -135,6 +136,11 @@ class Drawing {
   /// Edges of tiles and blocks of keys, where a kernel changes its path.
   std::int64_t tile_length() {
     return draw_.pick({16, 16, 32, 64, 64, 128, 256}) + draw_.between(-1, 1);
+  }
+
+  /// Every query of a prompt costs as much as the keys before it, so wide ones are rare.
+  std::int64_t prompt_length() {
+    return rarely(20) ? draw_.pick({16, 32, 64}) + draw_.between(-1, 1) : notable_length();
   }
 
   std::int64_t step_tokens() {
@@ -182,7 +188,7 @@ class Drawing {
   std::int64_t longest() const { return *std::max_element(lengths_.begin(), lengths_.end()); }
 
   void draw_past() {
-    Past past{for_entries(rarely(8) ? tile_length() : notable_length())};
+    Past past{for_entries(rarely(5) ? tile_length() : notable_length())};
     if (!uniform_entries() && draw_.percent(60)) {
       for (auto& n : past.tokens) n = notable_length();
     }
@@ -218,8 +224,7 @@ class Drawing {
 
   void draw_append() {
     const bool chunk = !gqa() || s_.batch == 1 || longest() == 0 || target_.has("batched_chunks");
-    const std::int64_t count =
-        longest() == 0 && s_.steps.empty() ? notable_length() : step_tokens();
+    const std::int64_t count = s_.steps.empty() ? prompt_length() : step_tokens();
     Append append{for_entries(chunk ? count : 1), {}, generation_};
     if (s_.batch > 1 && may_be_ragged() && draw_.percent(50)) {
       const bool idle =

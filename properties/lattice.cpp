@@ -61,7 +61,8 @@ void add_attention(std::vector<Scenario>& grid, const kernels::Capabilities& tar
 }
 
 /// Every small window and capacity with step lists that cross an eviction.
-void add_windowed(std::vector<Scenario>& grid, const kernels::Capabilities& target) {
+void add_windowed(std::vector<Scenario>& grid, const kernels::Capabilities& target,
+                  model::LayoutKind layout) {
   for (std::int64_t window = 1; window <= 3; ++window) {
     for (std::int64_t capacity = window; capacity <= window + 2; ++capacity) {
       for (const bool whole : {false, true}) {
@@ -69,7 +70,9 @@ void add_windowed(std::vector<Scenario>& grid, const kernels::Capabilities& targ
           Scenario s;
           s.head_size = s.value_head_size =
               target.head_size_multiple < 8 ? 8 : target.head_size_multiple;
-          s.cache = {model::LayoutKind::block, capacity, window};
+          s.cache.layout = layout;
+          s.cache.capacity = capacity;
+          s.cache.window_size = window;
           s.fill.kind = model::FillKind::needles;
           const auto append = [&](std::int64_t n, std::int64_t generation) {
             for (std::int64_t i = 0; i < (whole ? 1 : n); ++i) {
@@ -201,7 +204,8 @@ void add_features(std::vector<Scenario>& grid, const kernels::Capabilities& targ
 std::vector<Scenario> lattice(const kernels::Capabilities& target) {
   std::vector<Scenario> grid;
   add_attention(grid, target);
-  add_windowed(grid, target);
+  add_windowed(grid, target, model::LayoutKind::block);
+  add_windowed(grid, target, model::LayoutKind::min_overflow);
   add_full(grid, target);
   add_features(grid, target);
   return grid;

@@ -147,25 +147,25 @@ kernels::StepRequest step_request(const Scenario& scenario, const model::Timelin
   request.value =
       Tensor::zeros(type, {scenario.batch, tokens, scenario.kv_heads, scenario.value_head_size});
   TensorWriter query(request.query), key(request.key), value(request.value);
+  std::vector<double> lanes(static_cast<std::size_t>(scenario.head_size));
+  std::vector<double> value_lanes(static_cast<std::size_t>(scenario.value_head_size));
   for (std::int64_t b = 0; b < scenario.batch; ++b) {
     const auto at = static_cast<std::size_t>(b);
     for (std::int64_t i = 0; i < queries; ++i) {
+      const bool real = i < append.queries[at];
       for (std::int64_t h = 0; h < scenario.query_heads; ++h) {
-        for (std::int64_t c = 0; c < scenario.head_size; ++c) {
-          query.put(i < append.queries[at] ? fill.query(step, b, h, i, c) : padding);
-        }
+        if (real) fill.query_row(step, b, h, i, lanes);
+        query.put_row(lanes, real, padding);
       }
     }
     for (std::int64_t i = 0; i < tokens; ++i) {
       const bool real = i < append.tokens[at];
       const model::Token token{{entries[at].past + i}, append.generation};
       for (std::int64_t h = 0; h < scenario.kv_heads; ++h) {
-        for (std::int64_t c = 0; c < scenario.head_size; ++c) {
-          key.put(real ? fill.key(b, h, token, c) : padding);
-        }
-        for (std::int64_t c = 0; c < scenario.value_head_size; ++c) {
-          value.put(real ? fill.value(b, h, token, c) : padding);
-        }
+        if (real) fill.key_row(b, h, token, lanes);
+        if (real) fill.value_row(b, h, token, value_lanes);
+        key.put_row(lanes, real, padding);
+        value.put_row(value_lanes, real, padding);
       }
     }
   }

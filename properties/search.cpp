@@ -131,8 +131,8 @@ void Search::walk_lattice() {
         scenario.op == model::Operator::attention
             ? (scenario.nonpad_kv_seqlen ? options_.focus.attention_nonpad
                                          : options_.focus.attention_past)
-            : (scenario.cache.layout == model::LayoutKind::block ? options_.focus.gqa_block
-                                                                 : options_.focus.gqa_full);
+            : (scenario.cache.layout != model::LayoutKind::full ? options_.focus.gqa_block
+                                                                : options_.focus.gqa_full);
     if (wanted) examine(scenario, {}, options_.properties);
   }
 }

@@ -1,6 +1,8 @@
 // Writing the elements of a tensor in order.
 #pragma once
 
+#include <span>
+
 #include "kernels/target.h"
 #include "model/element_type.h"
 #include "properties/convert.h"
@@ -19,6 +21,11 @@ class TensorWriter {
   void put(double value) {
     model::store_element(type_, value, where_);
     where_ += width_;
+  }
+
+  /// The values of `row`, or as many times `padding` where the row is not real.
+  void put_row(std::span<const double> row, bool real, double padding) {
+    for (const double value : row) put(real ? value : padding);
   }
 
  private:

@@ -14,14 +14,14 @@ namespace kvcheck::kernels {
 class Eviction {
  public:
   /// Keeps every token.
-  static Eviction never() { return {std::numeric_limits<std::int64_t>::max(), 0, 1}; }
+  static Eviction never() { return {std::numeric_limits<std::int64_t>::max(), 0, 1, true}; }
   /// \pre 1 <= window <= capacity
   static Eviction blocks(std::int64_t capacity, std::int64_t window) {
-    return {capacity, window, capacity - window + 1};
+    return {capacity, window, capacity - window + 1, false};
   }
   /// \pre 1 <= window <= capacity
   static Eviction min_overflow(std::int64_t capacity, std::int64_t window) {
-    return {capacity, window, 1};
+    return {capacity, window, 1, true};
   }
 
   /// L(T). \pre length >= 0
@@ -37,9 +37,11 @@ class Eviction {
     return past < window_ ? past : window_ - 1;
   }
 
-  /// Dropping the newest `tokens` of `length` leaves every row where the shorter length has it.
+  /// Dropping the newest `tokens` of `length` leaves every row where the shorter length has it. An
+  /// empty cache needs no row, but the contract of blocks goes by the formula there too.
   /// \pre 0 <= tokens <= length
   bool rollback_is_exact(std::int64_t length, std::int64_t tokens) const {
+    if (empties_ && tokens == length) return true;
     return resident(length - tokens) == resident(length) - tokens;
   }
 
@@ -49,12 +51,13 @@ class Eviction {
   }
 
  private:
-  Eviction(std::int64_t capacity, std::int64_t window, std::int64_t period)
-      : capacity_(capacity), window_(window), period_(period) {}
+  Eviction(std::int64_t capacity, std::int64_t window, std::int64_t period, bool empties)
+      : capacity_(capacity), window_(window), period_(period), empties_(empties) {}
 
   std::int64_t capacity_;
   std::int64_t window_;  // 0 = never evicts.
   std::int64_t period_;  // G.
+  bool empties_;         // A drop of everything is exact.
 };
 
 }  // namespace kvcheck::kernels

@@ -44,9 +44,9 @@ Reason check_mask(const SessionConfig& config, const StepRequest& request, std::
     // attention_bias has a row for each query.
     const bool may_be_one = !(gqa && d == 2);
     if (found == full[d] || (may_be_one && found == 1)) continue;
-    return refuse(
-        fmt::format("mask {}", names[d]), found,
-        may_be_one ? fmt::format("must be {} or 1", full[d]) : fmt::format("must be {}", full[d]));
+    return refuse(fmt::format("mask {}", names[d]), found,
+                  may_be_one && full[d] != 1 ? fmt::format("must be {} or 1", full[d])
+                                             : fmt::format("must be {}", full[d]));
   }
   if (Reason reason = check_columns(config, longest, shape.back())) return reason;
   const bool boolean = config.mask == "boolean";

@@ -69,19 +69,19 @@ Reason check_lengths(const SessionConfig& config, std::span<const std::int64_t> 
                      std::int64_t rows, const StepRequest& request) {
   for (std::size_t b = 0; b < lengths.size(); ++b) {
     const std::int64_t length = lengths[b] + request.tokens[b];
-    const std::string field = fmt::format("tokens[{}]", b);
+    const auto field = [&] { return fmt::format("tokens[{}]", b); };
     if (length > kMaxLength) {
-      return refuse(field, request.tokens[b],
+      return refuse(field(), request.tokens[b],
                     fmt::format("makes the entry longer than {}; append fewer", kMaxLength));
     }
     if (config.layout == "full" && !concatenates(config) && length > config.capacity) {
-      return refuse(field, request.tokens[b],
+      return refuse(field(), request.tokens[b],
                     fmt::format("does not fit: {} of {} rows are in use; append at most {}",
                                 lengths[b], config.capacity, config.capacity - lengths[b]));
     }
     // The present of a concatenating cache, or the temporary buffer of one entry.
     if (!rows_fit(config, concatenates(config) ? config.batch : 1, rows + request.tokens[b])) {
-      return refuse(field, request.tokens[b], "the rows would exceed 2 GiB; append fewer");
+      return refuse(field(), request.tokens[b], "the rows would exceed 2 GiB; append fewer");
     }
   }
   return std::nullopt;

@@ -165,11 +165,13 @@ std::string inapplicable(const Scenario& scenario, const kernels::Capabilities&)
 }  // namespace
 
 Property split_invariance_property() {
-  return {"cache.split_invariance",
-          "Any split of the same tokens into steps leaves the same rows, bit for bit, and the same "
-          "outputs: equal bits where the target promises them, else within twice the bound.",
-          "multi-token paths that evict, stage, append or mask unlike single-token ones",
-          inapplicable, judge};
+  return {
+      "cache.split_invariance",
+      "Any split of the same tokens into steps leaves the same rows and outputs: equal bits "
+      "where the target promises them; else outputs within twice the bound, and rows that differ "
+      "only as far as the target computes them.",
+      "multi-token paths that evict, stage, append or mask unlike single-token ones", inapplicable,
+      judge};
 }
 
 }  // namespace kvcheck::properties

@@ -73,7 +73,9 @@ SessionConfig nonpad(std::int64_t capacity, bool causal) {
 
 Sequence::Sequence(const SessionConfig& config, std::string_view fault)
     : config_(config),
-      target_(fault.empty() ? make_cpu_naive() : make_cpu_naive(fault)),
+      target_(config.quantisation.quantised() ? make_cpu_naive_quantised(config.quantisation.kind)
+              : fault.empty()                 ? make_cpu_naive()
+                                              : make_cpu_naive(fault)),
       lengths_(static_cast<std::size_t>(config.batch), 0) {
   if (!target_) throw std::invalid_argument("unknown fault");
   session_ = must(target_->open(config));
@@ -119,6 +121,7 @@ Tensor Sequence::mask(std::vector<std::int64_t> shape, const Numbers& numbers) c
 
 Numbers Sequence::run(const StepRequest& request) {
   const StepResult result = must(session_->step(request));
+  qk_ = result.qk ? numbers_of(*result.qk) : Numbers{};
   const Tensor& output = result.output.value();
   const Numbers all = numbers_of(output);
   const std::int64_t per_query = config_.query_heads * config_.value_head_size;

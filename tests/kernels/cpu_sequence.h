@@ -1,4 +1,5 @@
-// A sequence of steps on cpu-naive with keys and values that tell their position.
+// A sequence of steps on cpu-naive, or on its quantised siblings where the cache is, with keys and
+// values that tell their position.
 //
 // The key and the value of a token are the same number in every lane: position + 100 * KV head +
 // 1000 * entry + 0.5 * generation, where the generation counts the rollbacks before. Queries are
@@ -52,6 +53,8 @@ class Sequence {
   Numbers append(const Counts& tokens, const Counts& queries) {
     return run(request(tokens, queries));
   }
+  /// The intermediate of the last run, [B,Nq,S,T]; empty without.
+  const Numbers& qk() const { return qk_; }
   /// Drops this session and opens another one on the same target.
   void reopen();
 
@@ -81,6 +84,7 @@ class Sequence {
   std::unique_ptr<Session> session_;
   Counts lengths_;
   std::int64_t generation_ = 0;
+  Numbers qk_;
 };
 
 }  // namespace kvcheck::kernels

@@ -1,8 +1,9 @@
-// Tiled attention on rows laid out by hand: exact means, single keys, and rows that no one may see.
+// Tiled attention on rows laid out by hand: means, single keys, and rows that no one may see.
 #include "kernels/cpu/flash/flash_attention.h"
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -71,20 +72,23 @@ class Buffer {
 const std::int64_t kLengths[] = {1,   2,   7,   8,   9,   15,  16,  17,   63,   64,   65,  127,
                                  128, 129, 511, 512, 513, 575, 577, 1023, 1024, 1025, 1536};
 
-TEST(FlashMeans, AreExactAtEveryEdge) {
-  // Equal logits: the output is the mean of the values, whose sum f32 holds exactly.
+/// Equal logits: the output is the mean of the values, whose sum f32 holds exactly. The reciprocal
+/// of the count and its product with the sum are rounded.
+void expect_mean(float output, std::int64_t from, std::int64_t until) {
+  const double mean = static_cast<double>(from + until - 1) / 2;
+  EXPECT_NEAR(output, mean, mean * 0x1.01p-23) << from << " to " << until;
+}
+
+TEST(FlashMeans, AreThoseOfWhatIsSeenAtEveryEdge) {
   for (const std::int64_t length : kLengths) {
     Buffer buffer(length + 3);
     for (std::int64_t i = 0; i < length; ++i) buffer.set(i, 1, static_cast<float>(i));
-    const auto mean = [](std::int64_t from, std::int64_t until) {
-      return static_cast<float>(from + until - 1) / 2;
-    };
-    EXPECT_EQ(buffer.attend(0, 0, length, {0, length}, 0), mean(0, length)) << length;
+    expect_mean(buffer.attend(0, 0, length, {0, length}, 0), 0, length);
     for (const std::int64_t begin : kLengths) {
       if (begin >= length) break;
-      EXPECT_EQ(buffer.attend(0, 0, length, {begin, length}, 0), mean(begin, length));
-      EXPECT_EQ(buffer.attend(0, 0, length, {0, begin}, 0), mean(0, begin));
-      EXPECT_EQ(buffer.attend(0, 0, length, {begin, begin + 1}, 0), mean(begin, begin + 1));
+      expect_mean(buffer.attend(0, 0, length, {begin, length}, 0), begin, length);
+      expect_mean(buffer.attend(0, 0, length, {0, begin}, 0), 0, begin);
+      expect_mean(buffer.attend(0, 0, length, {begin, begin + 1}, 0), begin, begin + 1);
     }
   }
 }
@@ -95,9 +99,7 @@ TEST(FlashMeans, FollowPositionsThatDoNotBeginAtRowZero) {
       Buffer buffer(live + 9);
       for (std::int64_t i = 0; i < live; ++i) buffer.set(4 + i, 1, static_cast<float>(first + i));
       // A range that reaches beyond the rows that there are: what is not there is not seen.
-      EXPECT_EQ(buffer.attend(4, first, live, {0, first + live + 50}, 0),
-                static_cast<float>(2 * first + live - 1) / 2)
-          << first << ' ' << live;
+      expect_mean(buffer.attend(4, first, live, {0, first + live + 50}, 0), first, first + live);
     }
   }
 }
@@ -161,6 +163,40 @@ TEST(FlashRows, OfNaNThatAreSeenGiveTheOneNaN) {
         EXPECT_TRUE(same_bits({buffer.attend(0, 0, 600, {0, 600}, 1)}, {kNaN})) << at << in_key;
       }
     }
+  }
+}
+
+TEST(FlashRows, OfNaNThatAreAloneInATileGiveTheOneNaN) {
+  // Of all keys that a query sees, or of those in a tile.
+  for (const auto& [at, length] :
+       {std::pair<std::int64_t, std::int64_t>{0, 1}, {64, 65}, {0, 513}, {0, 65}, {511, 512}}) {
+    for (const std::int64_t begin : {std::int64_t{0}, at}) {
+      for (const bool in_key : {false, true}) {
+        Buffer buffer(length);
+        for (std::int64_t i = 0; i < length; ++i) buffer.set(i, 1, 1);
+        buffer.set(at, in_key ? kNaN : 1, in_key ? 1 : kNaN);
+        const float output = buffer.attend(0, 0, length, {begin, length}, 1);
+        EXPECT_TRUE(same_bits({output}, {kNaN})) << at << ' ' << begin << ' ' << length << in_key;
+        EXPECT_TRUE(same_bits({buffer.attend(0, 0, length, {at, at + 1}, 1)}, {kNaN}))
+            << at << ' ' << length << in_key;
+      }
+    }
+  }
+}
+
+TEST(FlashRows, OfNaNThatAreAloneInAChunkGiveTheOneNaN) {
+  // The key at 512 is the only one of its chunk: its logit is NaN, and no maximum is ever found.
+  Buffer buffer(513);
+  for (std::int64_t i = 0; i < 512; ++i) buffer.set(i, 1, 1);
+  buffer.set(512, kNaN, 1);
+  EXPECT_TRUE(same_bits({buffer.attend(0, 0, 513, {0, 513}, 1)}, {kNaN}));
+}
+
+TEST(FlashRows, OfNaNOnlyGiveTheOneNaN) {
+  for (const std::int64_t length : {1, 8, 64, 65, 513}) {
+    Buffer buffer(length);
+    for (std::int64_t i = 0; i < length; ++i) buffer.set(i, kNaN, 1);
+    EXPECT_TRUE(same_bits({buffer.attend(0, 0, length, {0, length}, 1)}, {kNaN})) << length;
   }
 }
 

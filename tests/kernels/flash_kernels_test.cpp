@@ -59,47 +59,46 @@ TEST(Kernels, AreChosenByNameThenByTheEnvironmentThenByWidth) {
   EXPECT_EQ(kernels_for(""), nullptr);
 }
 
-TEST(Kernels, WidenRowsExactlyAndPadThemWithZeros) {
+TEST(Kernels, LoadQueriesExactlyAndPadThemWithZeros) {
   for (const Kernels* kernels : kernels_here()) {
     for (const std::int64_t lanes : {1, 3, 7, 8, 9, 15, 16, 17, 40, 65}) {
-      const std::int64_t padded = (lanes + 15) / 16 * 16;
-      std::vector<std::int8_t> codes(static_cast<std::size_t>(lanes));
-      std::vector<Half> halves(codes.size());
-      std::vector<Bfloat> bfloats(codes.size());
-      std::vector<Nibbles> nibbles((codes.size() + 1) / 2);
-      Floats floats(codes.size()), narrow(codes.size());
-      for (std::size_t i = 0; i < codes.size(); ++i) {
-        codes[i] = static_cast<std::int8_t>(37 * i % 256 - 128);
-        floats[i] = codes[i];
+      const std::int64_t padded = (lanes + 7) / 8 * 8;
+      Floats floats(static_cast<std::size_t>(lanes)), scales(floats.size());
+      std::vector<Half> halves(floats.size());
+      std::vector<Bfloat> bfloats(floats.size());
+      for (std::size_t i = 0; i < floats.size(); ++i) {
+        floats[i] = static_cast<float>(static_cast<int>(37 * i % 256) - 128);
+        scales[i] = static_cast<float>(i % 5);
         halves[i] = to_half(floats[i]);
         bfloats[i] = to_bfloat(floats[i]);
-        narrow[i] = static_cast<float>(5 * i % 16) - 8;
-        const auto code = static_cast<unsigned>(narrow[i] + 8);
-        nibbles[i / 2].bits = static_cast<std::uint8_t>(nibbles[i / 2].bits | code << (i % 2 * 4));
       }
-      const void* const rows[] = {floats.data(), halves.data(), bfloats.data(), codes.data(),
-                                  nibbles.data()};
-      for (int storage = 0; storage < kStorages; ++storage) {
-        Floats to(static_cast<std::size_t>(padded) + 1, 99);
-        kernels->widen[storage](static_cast<const std::byte*>(rows[storage]), lanes, padded,
-                                to.data());
-        Floats expected = storage == 4 ? narrow : floats;
-        expected.resize(static_cast<std::size_t>(padded), 0);
-        expected.push_back(99);
-        EXPECT_TRUE(same_bits(to, expected)) << kernels->isa << storage << ' ' << lanes;
+      const void* const rows[] = {floats.data(), halves.data(), bfloats.data()};
+      for (int type = 0; type < 3; ++type) {
+        for (const bool scaled : {false, true}) {
+          Floats to(static_cast<std::size_t>(padded) + 1, 99), expected = floats;
+          kernels->load_query[type](static_cast<const std::byte*>(rows[type]),
+                                    scaled ? scales.data() : nullptr, 0.25f, lanes, padded,
+                                    to.data());
+          for (std::size_t i = 0; i < floats.size(); ++i) {
+            expected[i] *= scaled ? scales[i] * 0.25f : 0.25f;
+          }
+          expected.resize(static_cast<std::size_t>(padded), 0);
+          expected.push_back(99);
+          EXPECT_EQ(to, expected) << kernels->isa << type << ' ' << lanes << scaled;
+        }
       }
     }
   }
 }
 
-TEST(Kernels, WidenEveryHalfAndBfloat) {
+TEST(Kernels, LoadEveryHalfAndBfloat) {
   std::vector<std::uint16_t> bits(65536);
   for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
   const auto* rows = reinterpret_cast<const std::byte*>(bits.data());
   for (const Kernels* kernels : kernels_here()) {
     Floats halves(65536), bfloats(65536);
-    kernels->widen[1](rows, 65536, 65536, halves.data());
-    kernels->widen[2](rows, 65536, 65536, bfloats.data());
+    kernels->load_query[1](rows, nullptr, 1, 65536, 65536, halves.data());
+    kernels->load_query[2](rows, nullptr, 1, 65536, 65536, bfloats.data());
     for (std::size_t i = 0; i < bits.size(); ++i) {
       const Half half{bits[i]};
       const Bfloat bfloat{bits[i]};
@@ -171,19 +170,23 @@ TEST(Merge, OfRowsWithoutKeysChangesNothing) {
 TEST(Finish, DividesByTheSumOfAllLanesAndTheSink) {
   for (const Kernels* kernels : kernels_here()) {
     Rows rows;
+    Floats to(16, -1);
+    const auto finish = [&](const float* sink) {
+      return kernels->finish_row(rows.partial(), 0, sink, 16, to.data());
+    };
     rows.set(0, 3, 0.5f, 12);  // 16 lanes of 0.5: 8.
-    EXPECT_EQ(kernels->finish_row(rows.partial(), 0, nullptr, 16), 8);
-    EXPECT_EQ(rows.partial().output[9], 1.5f);
+    EXPECT_EQ(finish(nullptr), 8);
+    EXPECT_EQ(to, Floats(16, 1.5f));
     rows.set(0, 3, 0.5f, 12);
     const float sink = 3;  // One more weight of 1.
-    EXPECT_EQ(kernels->finish_row(rows.partial(), 0, &sink, 16), 9);
-    EXPECT_EQ(rows.partial().output[0], 12.0f / 9);
+    EXPECT_EQ(finish(&sink), 9);
+    EXPECT_NEAR(to[15], 12.0 / 9, 1e-6);
     rows.set(0, -kInfinity, 0, 0);  // A sink alone.
-    EXPECT_EQ(kernels->finish_row(rows.partial(), 0, &sink, 16), 1);
-    EXPECT_TRUE(same_bits({rows.partial().output[0]}, {0.0f}));
+    EXPECT_EQ(finish(&sink), 1);
+    EXPECT_TRUE(same_bits(to, Floats(16, 0)));
     rows.set(0, -kInfinity, 0, 0);
-    EXPECT_EQ(kernels->finish_row(rows.partial(), 0, nullptr, 16), 0);
-    EXPECT_TRUE(same_bits({rows.partial().output[0]}, {0.0f}));
+    EXPECT_EQ(finish(nullptr), 0);
+    EXPECT_TRUE(same_bits(to, Floats(16, 0)));
   }
 }
 

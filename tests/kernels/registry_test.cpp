@@ -140,7 +140,9 @@ TEST_F(Registry, ListsEveryReleaseInTheOrderOfItsNumbers) {
   }
   std::vector<std::string> names;
   for (const TargetInfo& target : list_targets(options_)) names.push_back(target.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"cpu-naive", "cpu-naive-q8", "cpu-naive-q4", "onnxruntime", "onnxruntime@1.9.1",
+  EXPECT_EQ(names, (std::vector<std::string>{"cpu-naive", "cpu-naive-q8", "cpu-naive-q4",
+                                             "cpu-flash", "cpu-flash-q8", "cpu-flash-q4",
+                                             "onnxruntime", "onnxruntime@1.9.1",
                                              "onnxruntime@1.30.0", "onnxruntime@1.30.0.1"}));
 }
 

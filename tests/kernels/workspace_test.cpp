@@ -20,12 +20,14 @@ std::vector<Part> parts_of(const Partial& partial, const UnitShape& shape) {
 
 TEST(PartialParts, LieOneAfterTheOtherInTheirFloats) {
   const UnitShape shape{6, 8, 32};
-  EXPECT_EQ(shape.partial_floats(), 6 * (1 + 16 + 32));
+  EXPECT_GE(shape.partial_floats(), 6 * (1 + 16 + 32));
   std::vector<float> memory(static_cast<std::size_t>(shape.partial_floats()));
   const Partial partial = partial_at(memory.data(), shape);
   EXPECT_EQ(partial.output, memory.data());
   EXPECT_EQ(partial.sums, memory.data() + 6 * 32);
-  EXPECT_EQ(partial.maximum + 6, memory.data() + memory.size());
+  EXPECT_EQ(partial.maximum, memory.data() + 6 * (16 + 32));
+  // Maxima are read a vector at a time, so one more lies behind the last of them.
+  EXPECT_GE(memory.data() + memory.size(), partial.maximum + 6 + 15);
 }
 
 TEST(Workspace, PartsAreApartAndAligned) {
@@ -51,10 +53,10 @@ TEST(Workspace, PartsAreApartAndAligned) {
         EXPECT_LE(parts[i].first + parts[i].second, parts[i + 1].first);
       }
     }
-    // All of it, the bits of visible keys and the ranges of rows; a cache line lost for each part.
+    // All of it, the bits of visible keys and the ranges of rows; little is lost between the parts.
     const std::int64_t bytes = floats * 4 + shape.rows * 3 * 8;
     EXPECT_GE(work.bytes(), bytes);
-    EXPECT_LE(work.bytes(), bytes + 6 * 64);
+    EXPECT_LE(work.bytes(), bytes + 8 * 64);
     EXPECT_EQ(static_cast<std::int64_t>(work.begin.size()), shape.rows);
     EXPECT_EQ(static_cast<std::int64_t>(work.end.size()), shape.rows);
     std::fill_n(work.scratch.visible, shape.rows, 1);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "model/scenario_json.h"
+#include "properties/finding.h"
 #include "tests/properties/first_failure.h"
 #include "tests/properties/reference_target.h"
 
@@ -48,6 +49,32 @@ INSTANTIATE_TEST_SUITE_P(All, Mistakes,
                            for (char& c : name) c = c == '.' ? '_' : c;
                            return name;
                          });
+
+/// What is learned of the first failure of a mistake.
+FindingRecord investigated(const char* property_id, const char* mistake) {
+  const auto target = make_reference_target(mistake);
+  const Property& property = *find_property(property_id);
+  const auto failure = first_failure(*target, property, 3, 1500);
+  EXPECT_TRUE(failure.has_value());
+  return investigate(*target, property, failure->judgement, failure->scenario, {});
+}
+
+TEST(Features, AFindingOfCodesKeepsTheQuantisedCacheAndShowsTheRow) {
+  const auto finding = investigated("cache.resident_range", "codes_truncated");
+  const auto& s = finding.minimal;
+  EXPECT_NE(s.cache.quantisation.kind, model::QuantisationKind::none);
+  EXPECT_FALSE(s.rotary || s.qk_norm || s.head_sink || s.smooth_softmax || s.softcap != 0);
+  EXPECT_TRUE(finding.deterministic);
+  const auto step = static_cast<std::size_t>(finding.evidence.failing_step);
+  ASSERT_LT(step, finding.evidence.steps.size());
+  EXPECT_FALSE(finding.evidence.steps[step].rows.empty());
+}
+
+TEST(Features, AFindingOfAnIntermediateKeepsWhatMakesIt) {
+  const auto finding = investigated("values.qk_output", "qk_before_softcap");
+  EXPECT_EQ(finding.minimal.qk_output, model::QkOutput::biased);
+  EXPECT_NE(finding.summary.find("qk_output (biased) of key"), std::string::npos);
+}
 
 }  // namespace
 }  // namespace kvcheck::properties

@@ -144,7 +144,7 @@ kernels::Capabilities all_capabilities() {
   c.operators = {"gqa", "attention"};
   c.opsets = {23, 24, 25};
   c.element_types = {"f32", "f16", "bf16"};
-  c.layouts = {"full", "block"};
+  c.layouts = {"full", "block", "min_overflow"};
   c.features = {"mask_boolean",     "mask_additive",
                 "nonpad_kv_seqlen", "queries_differ",
                 "batched_chunks",   "ragged_prompt",

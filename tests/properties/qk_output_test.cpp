@@ -54,6 +54,7 @@ TEST(QkOutput, HoldsForEveryModeThatTheOperatorsHave) {
 TEST(QkOutput, NamesTheKeyOfAValueThatIsFarOff) {
   // Head 2 of entry 1; the query at position 3 sees keys 2 and 3.
   const auto judgement = judged(scenario(kGqa, "probabilities"), last((4 + 2) * 4 + 3, 0.123f));
+  EXPECT_EQ(judgement.verdict, Verdict::failed);
   EXPECT_EQ(judgement.kind, Kind::over_bound);
   EXPECT_EQ(judgement.hint.entry, 1);
   EXPECT_EQ(judgement.hint.query_head, 2);
@@ -62,7 +63,9 @@ TEST(QkOutput, NamesTheKeyOfAValueThatIsFarOff) {
 
 TEST(QkOutput, AKeyOutOfTheWindowMustHoldZero) {
   const auto s = scenario(kGqa, "biased");
-  EXPECT_EQ(judged(s, last(1, 1e-30f)).kind, Kind::over_bound);
+  const auto judgement = judged(s, last(1, 1e-30f));
+  EXPECT_EQ(judgement.verdict, Verdict::failed);
+  EXPECT_EQ(judgement.kind, Kind::over_bound);
   EXPECT_EQ(judged(s, last(1, -std::numeric_limits<float>::infinity())).verdict, Verdict::failed);
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
 #include "properties/position_text.h"
+#include "tests/properties/reference_target.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -77,6 +78,24 @@ TEST(DigitCheck, IsBlindWhereAKeyHidesInTheRounding) {
   const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
       "element_type":"bf16","steps":[{"past":4999},{"append":1}]})");
   EXPECT_TRUE(check_digits(*target, scenario).blind);
+}
+
+TEST(ReadBack, SeesKeysBesideASink) {
+  // A sink of logit 20 would leave a key less than the least f16; launches keep it near 0. Beside
+  // one of logit 2 the only key has a weight of 0.12.
+  const auto target = make_reference_target();
+  for (const char* sink : {R"("head_sink":true,"element_type":"f16","fill":{"sink_logit":20})",
+                           R"("smooth_softmax":true)"}) {
+    const auto scenario = model::parse_scenario(
+        R"({"schema":1,"operator":"gqa","head_size":8,"query_heads":8,"kv_heads":2,)" +
+        std::string(sink) + R"(,"steps":[{"append":1}]})");
+    for (const auto& query : measure_visibility(*target, scenario).queries) {
+      EXPECT_TRUE(query.agrees()) << sink << ' ' << query.position.value << ' ' << query.head;
+    }
+    const auto check = check_digits(*target, scenario);
+    EXPECT_FALSE(check.mismatch || check.blind) << sink;
+    EXPECT_EQ(check.queries, 8);
+  }
 }
 
 TEST(PositionsText, WritesRuns) {

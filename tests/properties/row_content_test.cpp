@@ -135,6 +135,29 @@ TEST(QuantisedRows, AreComparedAsCodes) {
   }
 }
 
+TEST(QuantisedRows, OfAPastAreCertainOnATieToo) {
+  model::Scenario s = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":1,
+      "fill":{"kind":"literal"},"cache":{"capacity":2,"quantisation":{"kind":"int8"}},
+      "steps":[{"past":1,"k":[[[[1]]]],"v":[[[[1]]]]},
+               {"append":1,"q":[[[[0]]]],"k":[[[[1]]]],"v":[[[[1]]]]}]})");
+  const float scale = model::cache_scale(s, model::CacheSide::key, 0, 0);
+  int ties = 0;
+  for (int code = 0; code < 60; ++code) {
+    const double value = model::round_to(model::ElementType::f32, (code + 0.5) * scale);
+    const auto range = model::quantise_interval(model::QuantisationKind::int8, scale, value, value);
+    if (range.lowest == range.highest) continue;
+    ++ties;
+    std::get<model::Past>(s.steps[0]).tensors.k.values = {value};
+    Told told(model::canonical_text(s).c_str());
+    const double stored = model::quantise(model::QuantisationKind::int8, scale, value);
+    for (const double taken : {range.lowest, range.highest}) {
+      told.rows.key.bytes[0] = static_cast<std::byte>(static_cast<std::int8_t>(taken));
+      EXPECT_EQ(told.match(0).key, taken == stored) << code;
+    }
+  }
+  EXPECT_GT(ties, 0);
+}
+
 TEST(QuantisedRows, MayTakeEitherSideOfATie) {
   // The scale comes from the seed, so values that fall on a tie are made from it.
   const char* text = R"({"schema":1,"operator":"gqa","head_size":1,"fill":{"kind":"literal"},

@@ -26,7 +26,7 @@ class TileBias {
 class TileSink {
  public:
   virtual ~TileSink() = default;
-  /// dots[r * kTile + i] is the unscaled product of row r and position `first` + i, where bit i of
+  /// dots[r * kTile + i] is the product of row r and position `first` + i, where bit i of
   /// visible[r] is set.
   virtual void take(std::int64_t first, const float* dots, const std::uint64_t* visible) = 0;
 };
@@ -52,14 +52,14 @@ struct ChunkTask {
   StoredRows stored;
   std::int64_t head_size = 0, value_head_size = 0;
   std::int64_t rows = 0;  ///< Query rows; padded to an even number in the arrays.
-  /// [rows][query_stride], f32, zero beyond head_size up to the next multiple of 8.
+  /// [rows][query_stride], f32, times the scale of the logits; zero beyond head_size up to the next
+  /// multiple of 8.
   const float* query = nullptr;
   std::int64_t query_stride = 0;
   /// Positions [begin[r], end[r]) that row r may see, before the bias.
   const std::int64_t* begin = nullptr;
   const std::int64_t* end = nullptr;
   const TileBias* bias = nullptr;
-  float scale = 1;
   float softcap = 0;  ///< 0 = off.
   std::int64_t chunk_begin = 0, chunk_end = 0;
   std::int64_t output_lanes = 0;  ///< At least value_head_size, a multiple of 16.
@@ -72,7 +72,7 @@ struct ChunkTask {
 struct TileScratch {
   float* logits = nullptr;           ///< [rows][kTile]
   std::uint64_t* visible = nullptr;  ///< [rows], bit i = key i of the tile
-  float* keys = nullptr;             ///< [kTile][head_size rounded up to 8]
+  float* keys = nullptr;             ///< [kTile][head_size rounded up to 8], packed by blocks
   float* values = nullptr;           ///< [kTile][output_lanes]
 };
 

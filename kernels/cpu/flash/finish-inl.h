@@ -7,6 +7,12 @@ inline void merge_rows(const Partial& into, const Partial& chunk, std::int64_t r
   for (std::int64_t r = 0; r < rows; ++r) {
     const float before = into.maximum[r], here = chunk.maximum[r];
     if (here == -std::numeric_limits<float>::infinity()) continue;  // The row saw no key here.
+    if (before == -std::numeric_limits<float>::infinity()) {        // Its first keys: as they are.
+      into.maximum[r] = here;
+      std::copy_n(chunk.sums + r * kSumLanes, kSumLanes, into.sums + r * kSumLanes);
+      std::copy_n(chunk.output + r * lanes, lanes, into.output + r * lanes);
+      continue;
+    }
     const float most = here > before ? here : before;
     const Lanes::V keep = Lanes::set(exp_of_one(before - most));
     const Lanes::V take = Lanes::set(exp_of_one(here - most));
@@ -22,14 +28,14 @@ inline void merge_rows(const Partial& into, const Partial& chunk, std::int64_t r
   }
 }
 
-/// Turns row r of the merged result into outputs, in place: takes the sink in and divides by
-/// the sum of the weights. A row without keys gives 0; every NaN comes out as the same one. Returns
-/// the sum of the weights.
+/// Turns row r of the merged result into `lanes` outputs: takes the sink in and divides by the sum
+/// of the weights. A row without keys gives 0; every NaN comes out as the same one. Returns the sum
+/// of the weights.
 inline float finish_row(const Partial& merged, std::int64_t r, const float* sink,
-                        std::int64_t lanes) {
+                        std::int64_t lanes, float* to) {
   constexpr std::int64_t kWidth = Lanes::kWidth;
   float* const sums = merged.sums + r * kSumLanes;
-  float* const output = merged.output + r * lanes;
+  const float* const output = merged.output + r * lanes;
   for (std::int64_t apart = kSumLanes / 2; apart > 0; apart /= 2) {
     for (std::int64_t i = 0; i < apart; ++i) sums[i] += sums[i + apart];
   }
@@ -40,13 +46,10 @@ inline float finish_row(const Partial& merged, std::int64_t r, const float* sink
     total = total * factor + exp_of_one(*sink - most);
     merged.maximum[r] = most;
   }
-  if (total == 0) return 0;  // No key; the output is zero already.
-  const Lanes::V divisor = Lanes::set(total), by = Lanes::set(factor);
+  // Without a key the output is zero already.
+  const Lanes::V by = Lanes::set(total == 0 ? 0 : factor / total);
   for (std::int64_t i = 0; i < lanes; i += kWidth) {
-    Lanes::V value = Lanes::load(output + i);
-    if (sink != nullptr) value = Lanes::mul(value, by);
-    value = Lanes::div(value, divisor);
-    Lanes::store(Lanes::one_nan(value), output + i);
+    Lanes::store(Lanes::one_nan(Lanes::mul(Lanes::load(output + i), by)), to + i);
   }
   return total;
 }

@@ -18,7 +18,7 @@ namespace {
 
 /// Query rows of one unit: enough that keys and values are widened and fetched rarely, few enough
 /// that rows, logits and outputs stay in the second cache.
-constexpr std::int64_t kUnitRows = 128;
+constexpr std::int64_t kUnitRows = 256;
 /// Products of a query row and a position below which a step stays on the caller's thread: some
 /// 20 us of work, about what it costs to wake another.
 constexpr std::int64_t kParallelProducts = std::int64_t{1} << 14;
@@ -153,17 +153,20 @@ UnitShape FlashAttention::reserve(const FlashStep& step) {
 void FlashAttention::load_unit(const FlashStep& step, const Unit& unit, Workspace& work) const {
   const std::int64_t group = shape_.group();
   const UnitShape lanes = unit_shape(shape_, unit.count);
-  const auto widen = kernels_->widen[static_cast<int>(step.query_type)];
+  const auto load = kernels_->load_query[static_cast<int>(step.query_type)];
   const float* const scales =
       step.key_scales == nullptr ? nullptr : step.key_scales + unit.head * shape_.head_size;
+  // Rows of the next query lie too far for the processor to guess.
+  const std::int64_t bytes = shape_.head_size * bytes_of(step.query_type);
+  const std::int64_t ahead = unit.count > 1 ? step.query.token_stride : 0;
   float* to = work.query;
   for (std::int64_t row = 0; row < unit.count * group; ++row, to += lanes.key_lanes) {
     const std::int64_t query = unit.first + row / group;
-    widen(step.query.row(unit.entry, query, unit.head * group + row % group), shape_.head_size,
-          lanes.key_lanes, to);
-    if (scales != nullptr) {
-      for (std::int64_t lane = 0; lane < shape_.head_size; ++lane) to[lane] *= scales[lane];
-    }
+    const std::byte* const from =
+        step.query.row(unit.entry, query, unit.head * group + row % group);
+    for (std::int64_t at = 0; ahead > 0 && at < bytes; at += 64)
+      __builtin_prefetch(from + ahead + at);
+    load(from, scales, step.scale, shape_.head_size, lanes.key_lanes, to);
     const KeyRange& range =
         step.ranges[static_cast<std::size_t>(unit.entry * step.max_queries + query)];
     work.begin[static_cast<std::size_t>(row)] = range.begin;
@@ -191,7 +194,6 @@ void FlashAttention::run_chunk(const FlashStep& step, const Unit& unit, std::int
   task.begin = work.begin.data();
   task.end = work.end.data();
   task.bias = mask ? &*mask : nullptr;
-  task.scale = step.scale;
   task.softcap = step.softcap;
   task.chunk_begin = chunk * kChunk;
   task.chunk_end = (chunk + 1) * kChunk;
@@ -204,9 +206,11 @@ void FlashAttention::run_chunk(const FlashStep& step, const Unit& unit, std::int
 void FlashAttention::run_unit(const FlashStep& step, const Unit& unit, Workspace& work) const {
   const UnitShape shape = unit_shape(shape_, unit.count);
   load_unit(step, unit, work);
-  clear(work.merged, shape);
+  if (unit.chunk_begin == unit.chunk_end) clear(work.merged, shape);
   for (std::int64_t chunk = unit.chunk_begin; chunk < unit.chunk_end; ++chunk) {
-    run_chunk(step, unit, chunk, work, work.chunk);
+    const bool first = chunk == unit.chunk_begin;
+    run_chunk(step, unit, chunk, work, first ? work.merged : work.chunk);
+    if (first) continue;
     kernels_->merge_rows(work.merged, work.chunk, unit.count * shape_.group(), shape.output_lanes);
   }
   finish(step, unit, work.merged);
@@ -255,15 +259,16 @@ void FlashAttention::finish(const FlashStep& step, const Unit& unit, const Parti
     const std::int64_t head = unit.head * shape_.group() + row % shape_.group();
     const std::int64_t query = unit.first + row / shape_.group();
     const float* const sink = step.sinks == nullptr ? nullptr : step.sinks + head;
-    const float total = kernels_->finish_row(merged, row, sink, lanes);
-    float* const output = merged.output + row * lanes;
+    const std::int64_t at = (unit.entry * step.max_queries + query) * shape_.query_heads + head;
+    std::byte* const to = step.output + at * shape_.value_head_size * bytes_of(step.output_type);
+    const bool in_place = step.output_type == Storage::f32 && shape_.value_head_size == lanes;
+    float* const output = in_place ? reinterpret_cast<float*>(to) : merged.output + row * lanes;
+    const float total = kernels_->finish_row(merged, row, sink, lanes, output);
     if (scales != nullptr) {
       for (std::int64_t lane = 0; lane < shape_.value_head_size; ++lane)
         output[lane] *= scales[lane];
     }
-    const std::int64_t at = (unit.entry * step.max_queries + query) * shape_.query_heads + head;
-    store(output, shape_.value_head_size, step.output_type,
-          step.output + at * shape_.value_head_size * bytes_of(step.output_type));
+    if (!in_place) store(output, shape_.value_head_size, step.output_type, to);
     if (step.maxima != nullptr) step.maxima[at] = merged.maximum[row];
     if (step.totals != nullptr) step.totals[at] = total;
   }

@@ -65,8 +65,8 @@ class FlashAttention {
 
   void run(const FlashStep& step);
 
-  /// Unscaled products of every query row with the positions of step.ranges, bit for bit those of
-  /// run(). \param to is called as to(entry, query, head, position, product)
+  /// Logits before softcap and mask of every query row with the positions of step.ranges, bit for
+  /// bit those of run(). \param to is called as to(entry, query, head, position, logit)
   using ProductSink =
       std::function<void(std::int64_t, std::int64_t, std::int64_t, std::int64_t, float)>;
   void products(const FlashStep& step, const ProductSink& to);

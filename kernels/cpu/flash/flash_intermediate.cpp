@@ -39,10 +39,9 @@ Tensor intermediate_of(const SessionConfig& config, const Kernels& kernels,
   }
   asked.ranges = ranges;
   attention.products(asked, [&](std::int64_t entry, std::int64_t query, std::int64_t head,
-                                std::int64_t position, float product) {
+                                std::int64_t position, float logit) {
     const std::int64_t first = step.entries[static_cast<std::size_t>(entry)].first_position;
     intermediate.go_to_row(entry, head, query, first);
-    float logit = product * step.scale;
     intermediate.put("raw", position - first, logit);
     if (step.softcap != 0) logit = step.softcap * std::tanh(logit / step.softcap);
     intermediate.put("softcapped", position - first, logit);

@@ -18,13 +18,14 @@ struct Kernels {
   const char* isa;  ///< "avx512", "avx2", "scalar".
   /// By Storage.
   void (*chunk_pass[kStorages])(const ChunkTask&, const TileScratch&);
-  /// Converts `lanes` lanes to f32, zero up to `padded`. By Storage.
-  void (*widen[kStorages])(const std::byte* row, std::int64_t lanes, std::int64_t padded,
-                           float* to);
+  /// One query as f32, lane by lane times `scales` (or null) and `scale`; zero up to `padded`. By
+  /// Storage, of f32, f16 and bf16.
+  void (*load_query[3])(const std::byte* row, const float* scales, float scale, std::int64_t lanes,
+                        std::int64_t padded, float* to);
   void (*merge_rows)(const Partial& into, const Partial& chunk, std::int64_t rows,
                      std::int64_t lanes);
   float (*finish_row)(const Partial& merged, std::int64_t row, const float* sink,
-                      std::int64_t lanes);
+                      std::int64_t lanes, float* to);
   /// exp of one number that is not above 0.
   float (*exp)(float);
 };

@@ -43,9 +43,20 @@ struct Lanes {
   static V fnma(V a, V b, V c) {
     return each([&](int i) { return std::fma(-a.lane[i], b.lane[i], c.lane[i]); });
   }
-  static float largest(V value) { return *std::max_element(value.lane, value.lane + 8); }
+  static void largest(const V* values, float* to) {
+    for (int i = 0; i < 4; ++i) {
+      float most = values[i].lane[0];
+      for (const float lane : values[i].lane) most = most > lane ? most : lane;
+      to[i] = most;
+    }
+  }
   static V select(std::uint32_t bits, V value, V other) {
     return each([&](int i) { return (bits >> i & 1) != 0 ? value.lane[i] : other.lane[i]; });
+  }
+  static std::uint32_t above(V a, V b) {
+    std::uint32_t bits = 0;
+    for (int i = 0; i < 8; ++i) bits |= static_cast<std::uint32_t>(a.lane[i] > b.lane[i]) << i;
+    return bits;
   }
   static V unless_less(V a, V b, V value) {
     return each([&](int i) { return a.lane[i] < b.lane[i] ? 0.0f : value.lane[i]; });
@@ -56,10 +67,10 @@ struct Lanes {
                                             : std::numeric_limits<float>::quiet_NaN();
     });
   }
-  static V power_of_two(V shifted) {
+  static V times_power_of_two(V value, V, V shifted) {
     return each([&](int i) {
       const auto bits = std::bit_cast<std::uint32_t>(shifted.lane[i]) << 23;
-      return std::bit_cast<float>(bits + 0x3f800000u);
+      return value.lane[i] * std::bit_cast<float>(bits + 0x3f800000u);
     });
   }
   static void prefetch(const std::byte*) {}

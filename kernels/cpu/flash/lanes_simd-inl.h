@@ -24,7 +24,27 @@ struct Lanes {
   static V max(V a, V b) { return hn::Max(a, b); }
   static V fma(V a, V b, V c) { return hn::MulAdd(a, b, c); }
   static V fnma(V a, V b, V c) { return hn::NegMulAdd(a, b, c); }
-  static float largest(V value) { return hn::GetLane(hn::MaxOfLanes(D(), value)); }
+  /// The largest lane of each of four vectors.
+  static void largest(const V* values, float* to) {
+#if HWY_TARGET <= HWY_AVX3
+    // As reduce(), with blocks of four left over at the end.
+    const __m512 low = larger_pairs(values[0].raw, values[1].raw);
+    const __m512 high = larger_pairs(values[2].raw, values[3].raw);
+    __m512 most =
+        _mm512_max_ps(_mm512_shuffle_ps(low, high, 0x88), _mm512_shuffle_ps(low, high, 0xdd));
+    most = _mm512_max_ps(most, _mm512_shuffle_f32x4(most, most, 0x4e));
+    const __m256 half = _mm512_castps512_ps256(most);
+    const __m256 other = _mm256_permute2f128_ps(half, half, 1);
+    _mm_storeu_ps(to, _mm256_castps256_ps128(_mm256_max_ps(half, other)));
+#else
+    const __m256 low = larger_pairs(values[0].raw, values[1].raw);
+    const __m256 high = larger_pairs(values[2].raw, values[3].raw);
+    const __m256 most =
+        _mm256_max_ps(_mm256_shuffle_ps(low, high, 0x88), _mm256_shuffle_ps(low, high, 0xdd));
+    const __m128 upper = _mm256_extractf128_ps(most, 1);
+    _mm_storeu_ps(to, _mm_max_ps(_mm256_castps256_ps128(most), upper));
+#endif
+  }
 
   /// value where bit i of `bits` is set, `other` elsewhere.
   static V select(std::uint32_t bits, V value, V other) {
@@ -32,16 +52,29 @@ struct Lanes {
     return hn::IfThenElse(hn::LoadMaskBits(D(), reinterpret_cast<const std::uint8_t*>(&wide)),
                           value, other);
   }
+  /// Bit i where a > b in lane i.
+  static std::uint32_t above(V a, V b) {
+    std::uint64_t bits = 0;
+    hn::StoreMaskBits(D(), hn::Gt(a, b), reinterpret_cast<std::uint8_t*>(&bits));
+    return static_cast<std::uint32_t>(bits);
+  }
   /// `value` where a >= b or either is NaN, 0 elsewhere.
   static V unless_less(V a, V b, V value) { return hn::IfThenZeroElse(hn::Lt(a, b), value); }
   /// `value`, with every NaN replaced by the positive quiet one.
   static V one_nan(V value) {
     return hn::IfThenElse(hn::IsNaN(value), set(std::numeric_limits<float>::quiet_NaN()), value);
   }
-  /// 2^n for the whole number n that `shifted` = n + 1.5 * 2^23 holds, -126 <= n <= 127.
-  static V power_of_two(V shifted) {
+  /// value * 2^n for the whole number n, which `shifted` = n + 1.5 * 2^23 holds as well. Exact for
+  /// -126 <= n <= 127 and value from 1/2 to 2; anything finite elsewhere.
+  static V times_power_of_two(V value, V n, V shifted) {
+#if HWY_TARGET <= HWY_AVX3
+    (void)shifted;
+    return V{_mm512_scalef_ps(value.raw, n.raw)};
+#else
+    (void)n;
     const auto bits = hn::ShiftLeft<23>(hn::BitCast(I(), shifted));
-    return hn::BitCast(D(), hn::Add(bits, hn::Set(I(), 0x3f800000)));
+    return mul(value, hn::BitCast(D(), hn::Add(bits, hn::Set(I(), 0x3f800000))));
+#endif
   }
   static void prefetch(const std::byte* line) {
     _mm_prefetch(reinterpret_cast<const char*>(line), _MM_HINT_T0);
@@ -154,12 +187,22 @@ struct Lanes {
 
   /// Lanes i + (i+2) of every block of four: of a in the low half of the block, of b in the high.
 #if HWY_TARGET <= HWY_AVX3
+  static __m512 larger_pairs(__m512 a, __m512 b) {
+    const __m512d left = _mm512_castps_pd(a), right = _mm512_castps_pd(b);
+    return _mm512_max_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(left, right)),
+                         _mm512_castpd_ps(_mm512_unpackhi_pd(left, right)));
+  }
   static __m512 pairs(__m512 a, __m512 b) {
     const __m512d left = _mm512_castps_pd(a), right = _mm512_castps_pd(b);
     return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(left, right)),
                          _mm512_castpd_ps(_mm512_unpackhi_pd(left, right)));
   }
 #else
+  static __m256 larger_pairs(__m256 a, __m256 b) {
+    const __m256d left = _mm256_castps_pd(a), right = _mm256_castps_pd(b);
+    return _mm256_max_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(left, right)),
+                         _mm256_castpd_ps(_mm256_unpackhi_pd(left, right)));
+  }
   static __m256 pairs(__m256 a, __m256 b) {
     const __m256d left = _mm256_castps_pd(a), right = _mm256_castps_pd(b);
     return _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(left, right)),

@@ -15,7 +15,8 @@ struct UnitShape {
   std::int64_t key_lanes = 0;     ///< A multiple of 8.
   std::int64_t output_lanes = 0;  ///< A multiple of 16.
 
-  std::int64_t partial_floats() const { return rows * (1 + kSumLanes + output_lanes); }
+  /// Maxima are read a vector at a time.
+  std::int64_t partial_floats() const { return rows * (1 + kSumLanes + output_lanes) + 16; }
 };
 
 /// The parts of `memory`, which has shape.partial_floats() floats.

@@ -9,8 +9,8 @@
 #include <Eigen/Core>
 
 #include "kernels/cpu/element.h"
-#include "kernels/cpu/key_range.h"
 #include "kernels/cpu/intermediate.h"
+#include "kernels/cpu/key_range.h"
 #include "kernels/cpu/naive/mistakes.h"
 
 namespace kvcheck::kernels {
