@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "properties/commands/command_line.h"
+#include "reports/bench_report.h"
 #include "reports/report.h"
 
 namespace {
@@ -26,7 +27,8 @@ int main(int argc, char** argv) {
   std::signal(SIGTERM, on_interrupt);
   properties::CommandContext context{std::cout,
                                      std::cerr,
-                                     {reports::html_page, reports::junit_xml, reports::text_report},
+                                     {reports::html_page, reports::junit_xml, reports::text_report,
+                                      reports::bench_page, reports::bench_text},
                                      isatty(STDERR_FILENO) != 0,
                                      isatty(STDOUT_FILENO) != 0,
                                      &interrupted,

@@ -9,9 +9,10 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "kernels/process/sigpipe_block.h"
 
 namespace kvcheck::kernels {
 namespace {
@@ -26,31 +27,6 @@ constexpr milliseconds kExitPatience{300};  // From the end of its input.
 
 struct TimedOut {};
 struct OutputEnded {};
-
-/// Turns SIGPIPE into the error EPIPE of this thread, whatever the process does with the signal.
-class SigpipeBlock {
- public:
-  SigpipeBlock() {
-    ::sigemptyset(&pipe_);
-    ::sigaddset(&pipe_, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~SigpipeBlock() {
-    if (raised_) {
-      const timespec now{};
-      while (::sigtimedwait(&pipe_, nullptr, &now) < 0 && errno == EINTR) {
-      }
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  SigpipeBlock(const SigpipeBlock&) = delete;
-  SigpipeBlock& operator=(const SigpipeBlock&) = delete;
-  void raised() { raised_ = true; }
-
- private:
-  sigset_t pipe_{}, before_{};
-  bool raised_ = false;
-};
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 
+#include "properties/bench_record.h"
 #include "properties/run_record.h"
 
 namespace kvcheck::properties {
@@ -25,6 +26,8 @@ struct Renderers {
   std::function<std::string(const RunRecord&)> html;
   std::function<std::string(const RunRecord&)> junit;
   std::function<std::string(const RunRecord&, bool colour)> text;
+  std::function<std::string(const BenchRecord&)> bench_html{};
+  std::function<std::string(const BenchRecord&, bool colour)> bench_text{};
 };
 
 /// Results go to `out`, everything else to `err`.

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "properties/commands/bench_command.h"
 #include "properties/commands/expect_command.h"
 #include "properties/commands/list_command.h"
 #include "properties/commands/replay_command.h"
@@ -115,6 +116,35 @@ void add_timeline(CLI::App& app, CommandContext& context) {
   });
 }
 
+void add_bench(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command =
+      app.add_subcommand("bench", "Time the own kernels against their peers, as paired ratios");
+  command->add_option("--target", options->target,
+                      "Own target to time (default: cpu-flash, without it cpu-naive)");
+  command
+      ->add_option("--peer,--peers", options->peers,
+                   "onnxruntime, openvino, jax or none; may be repeated (default: all)")
+      ->delimiter(',');
+  command
+      ->add_option("--rows", options->rows,
+                   "Rows whose id matches, with * and ?; may be repeated (default: all)")
+      ->delimiter(',');
+  command->add_flag("--quick", options->quick, "A few rows, and less time for each");
+  command->add_option("--time", options->seconds,
+                      "Seconds of timing in all (default: 2 for each row and peer)");
+  command->add_flag("--list", options->list, "Only the ids of the rows");
+  command->add_flag("--json", options->json, "The record on standard output");
+  command->add_option("--html", options->html, "Write the page to this file");
+  command->add_option("--from", options->from, "Show a stored record instead of measuring");
+  command->footer(
+      "Example: kvcheck bench --rows 'decode.f32.*' --peer onnxruntime --html bench.html\n"
+      "Example: kvcheck bench --from bench.json --html bench.html\n"
+      "One thread against one thread, in turns; a missed goal is shown and is no failure.\n"
+      "Exit code: 0 measured, 1 a timed output was wrong, 2 nothing could be measured");
+  command->callback([options, &context] { context.exit_code = bench_command(*options, context); });
+}
+
 void add_list(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<ListOptions>();
   CLI::App* command = app.add_subcommand("list", "Show targets, properties or planted faults");
@@ -138,6 +168,7 @@ int run_command_line(int argc, const char* const* argv, CommandContext& context)
   add_report(app, context);
   add_expect(app, context);
   add_timeline(app, context);
+  add_bench(app, context);
   add_list(app, context);
   app.footer(
       "Example: kvcheck run --target onnxruntime --time 60\n"

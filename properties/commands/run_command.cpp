@@ -7,13 +7,13 @@
 #include <ctime>
 #include <fstream>
 #include <random>
-#include <thread>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "kernels/registry.h"
+#include "properties/machine.h"
 #include "properties/progress.h"
 #include "properties/run_folder.h"
 #include "properties/search.h"
@@ -30,18 +30,6 @@ class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-
-std::string machine_text() {
-  std::ifstream in("/proc/cpuinfo");
-  std::string line, model = "unknown processor";
-  while (std::getline(in, line)) {
-    if (line.rfind("model name", 0) == 0) {
-      model = line.substr(std::min(line.size(), line.find(':') + 2));
-      break;
-    }
-  }
-  return fmt::format("{}, {} cores", model, std::thread::hardware_concurrency());
-}
 
 std::uint64_t parse_seed(const std::string& text) {
   if (text.empty()) {

@@ -150,6 +150,22 @@ class LauncherMakesEnvironments(LauncherTest):
             (self.root / FOREIGN / "ready").unlink()
             self.forget_calls()
 
+    def test_benchmarks_make_the_peers_that_they_measure(self):
+        pips = {"onnxruntime": "pip onnxruntime==1.32.0 onnx==1.20.0 ",
+                "openvino": "pip openvino==7.0 ", "jax": "pip jax==7.0 "}
+        for arguments, names in ((["bench"], ["onnxruntime", "openvino", "jax"]),
+                                 (["bench", "--peer", "jax", "--quick"], ["jax"]),
+                                 (["bench", "--peers=openvino,jax"], ["jax", "openvino"]),
+                                 (["bench", "--peers", "none"], []),
+                                 (["bench", "--rows", "jax"], ["onnxruntime", "openvino", "jax"]),
+                                 (["bench", "--from", "record"], []), (["bench", "--list"], []),
+                                 (["bench", "--help"], [])):
+            self.kvcheck(*arguments)
+            self.assertEqual(self.calls("pip"), [pips[name] for name in names], arguments)
+            for name in names:
+                (self.root / f"build/environments/{name}/ready").unlink()
+            self.forget_calls()
+
     def test_names_that_are_no_release_are_refused_before_any_work(self):
         for name in ("onnxruntime@", "onnxruntime@latest", "onnxruntime@1", "onnxruntime@1.2.3.4.5",
                      "onnxruntime@1.0;rm", "onnxruntime@../x", "onnxruntime@1.0 --pre"):

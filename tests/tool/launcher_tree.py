@@ -96,6 +96,8 @@ class LauncherTest(unittest.TestCase):
         for name in ("kvcheck", "CMakePresets.json", ".ci/run"):
             shutil.copy2(SOURCE / name, self.root / name)
         self.write("kernels/adapters/requirements-onnxruntime.txt", REQUIREMENTS)
+        for name in ("openvino", "jax"):
+            self.write(f"kernels/bench/peers/requirements-{name}.txt", f"{name}==7.0\n")
         self.write("tests/reports/requirements-browser.txt", "selenium==4.0.0\n")
         (self.state / "packages").touch()
         (self.state / "calls").touch()

@@ -11,7 +11,8 @@ MAY_SEE = {
     "kernels": {"kernels"},
     "shrinkers": {"shrinkers", "model"},
     "properties": {"properties", "shrinkers", "model", "kernels"},
-    "reports": {"reports", "model", "properties/run_record.h", "properties/verdict.h"},
+    "reports": {"reports", "model", "properties/bench_record.h", "properties/run_record.h",
+                "properties/verdict.h"},
     "tests": {"model", "kernels", "shrinkers", "properties", "reports", "tests"},
     "kvcheck.cpp": {"model", "kernels", "shrinkers", "properties", "reports"},
 }

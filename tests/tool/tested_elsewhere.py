@@ -1,6 +1,8 @@
 """Source files without a test of their own name: the test that covers them, or why none is needed."""
 
 ATTENTION_RULES = "tests/model/attention_rules_test.cpp"
+BENCH = "tests/tool/bench_test.py"
+BENCH_PEERS = "tests/tool/bench_peers_test.py"
 CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
@@ -25,6 +27,11 @@ TESTED_ELSEWHERE = {
     "kernels/adapters/onnxruntime_gqa.py": ONNXRUNTIME,
     "kernels/adapters/onnxruntime_models.py": ONNXRUNTIME,
     "kernels/cpu/cache_format.h": "tests/kernels/cpu_cache_memory_test.cpp",
+    "kernels/bench/flash_step.cpp": "tests/kernels/bench/own_step_test.cpp",
+    "kernels/bench/peers/jax_peer.py": BENCH_PEERS,
+    "kernels/bench/peers/onnxruntime_peer.py": BENCH_PEERS,
+    "kernels/bench/peers/openvino_peer.py": BENCH_PEERS,
+    "kernels/bench/peers/peer_worker.py": BENCH_PEERS,
     "kernels/cpu/eviction.h": "tests/kernels/cpu_cache_test.cpp",
     "kernels/cpu/flash/chunk-inl.h": FLASH_VALUES,
     "kernels/cpu/flash/chunk_task.h": FLASH_VALUES,
@@ -47,6 +54,7 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/step_check.cpp": REQUESTS,
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
     "kernels/process/child_process.cpp": "tests/kernels/process_target_test.cpp",
+    "kernels/process/sigpipe_block.h": "tests/kernels/process_target_test.cpp",
     "model/arithmetic_profile.cpp": "tests/model/error_bound_test.cpp",
     "model/attention_row.h": "tests/model/oracle_test.cpp",
     "model/bound_reports.cpp": "tests/model/error_bound_reports_test.cpp",
@@ -75,6 +83,7 @@ TESTED_ELSEWHERE = {
     "model/readings/rows.cpp": WRONG_MODELS,
     "model/readings/seen.h": WRONG_MODELS,
     "model/readings/windows.cpp": WRONG_MODELS,
+    "properties/bench_record_json.cpp": "tests/properties/bench_record_test.cpp",
     "properties/case.cpp": CATALOG,
     "properties/catalog/any_capacity.cpp": PROMISES,
     "properties/catalog/batch_company.cpp": CATALOG,
@@ -88,6 +97,7 @@ TESTED_ELSEWHERE = {
     "properties/catalog/values.cpp": CATALOG,
     "properties/catalog/visible_set.cpp": CATALOG,
     "properties/catalog/window_equals_full.cpp": PROMISES,
+    "properties/commands/bench_command.cpp": BENCH,
     "properties/commands/command.h": "declares what each command defines and tests",
     "properties/commands/command_line.cpp": COMMAND_LINE,
     "properties/commands/list_command.cpp": COMMAND_LINE,
@@ -102,12 +112,15 @@ TESTED_ELSEWHERE = {
     "properties/evidence_words.cpp": "tests/properties/evidence_test.cpp",
     "properties/feature_draw.cpp": "tests/properties/generator_test.cpp",
     "properties/lattice.cpp": "tests/properties/generator_test.cpp",
+    "properties/machine.cpp": BENCH,
     "properties/position_text.cpp": "tests/properties/read_back_test.cpp",
     "properties/requests.cpp": "tests/properties/execution_test.cpp",
     "properties/run_record_json.cpp": "tests/properties/run_record_test.cpp",
     "properties/tensor_writer.h": "tests/properties/parameter_tensors_test.cpp",
     "properties/variant.cpp": PROMISES,
     "properties/verdict.cpp": "tests/properties/run_record_test.cpp",
+    "reports/bench_figures.cpp": "tests/reports/bench_page_test.cpp",
+    "reports/bench_report.h": "declares what two sources define, each with its own test",
     "reports/error_figures.cpp": "tests/reports/figures_test.cpp",
     "reports/finding_section.cpp": PAGE,
     "reports/legend.cpp": PAGE,

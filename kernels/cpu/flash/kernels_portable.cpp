@@ -15,15 +15,15 @@ namespace kvcheck::kernels::flash {
 namespace portable {
 namespace {
 
-#include "kernels/cpu/flash/lanes_portable-inl.h"
+#include "kernels/cpu/flash/lanes_portable.inc"
 //
-#include "kernels/cpu/flash/exp-inl.h"
-#include "kernels/cpu/flash/tile-inl.h"
+#include "kernels/cpu/flash/exp.inc"
+#include "kernels/cpu/flash/tile.inc"
 //
-#include "kernels/cpu/flash/chunk-inl.h"
-#include "kernels/cpu/flash/finish-inl.h"
+#include "kernels/cpu/flash/chunk.inc"
+#include "kernels/cpu/flash/finish.inc"
 //
-#include "kernels/cpu/flash/table-inl.h"
+#include "kernels/cpu/flash/table.inc"
 
 }  // namespace
 }  // namespace portable

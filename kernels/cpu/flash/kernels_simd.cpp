@@ -27,15 +27,15 @@ namespace kvcheck::kernels::flash {
 namespace HWY_NAMESPACE {
 namespace {
 
-#include "kernels/cpu/flash/lanes_simd-inl.h"
+#include "kernels/cpu/flash/lanes_simd.inc"
 //
-#include "kernels/cpu/flash/exp-inl.h"
-#include "kernels/cpu/flash/tile-inl.h"
+#include "kernels/cpu/flash/exp.inc"
+#include "kernels/cpu/flash/tile.inc"
 //
-#include "kernels/cpu/flash/chunk-inl.h"
-#include "kernels/cpu/flash/finish-inl.h"
+#include "kernels/cpu/flash/chunk.inc"
+#include "kernels/cpu/flash/finish.inc"
 //
-#include "kernels/cpu/flash/table-inl.h"
+#include "kernels/cpu/flash/table.inc"
 
 }  // namespace
 
