@@ -21,9 +21,9 @@ namespace kvcheck::kernels::flash {
 namespace {
 
 // Eight lanes at a time where there is no instruction set: the table's entry takes a single one.
-#include "kernels/cpu/flash/lanes_portable-inl.h"
+#include "kernels/cpu/flash/lanes_portable.inc"
 //
-#include "kernels/cpu/flash/exp-inl.h"
+#include "kernels/cpu/flash/exp.inc"
 
 constexpr std::uint32_t kMinusZero = 0x80000000u, kMinusInfinity = 0xff800000u;
 /// Below this, results are flushed: ln(2^-126) = -87.336544750...
