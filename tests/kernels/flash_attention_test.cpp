@@ -2,6 +2,7 @@
 #include "kernels/cpu/flash/flash_attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -185,11 +186,14 @@ TEST(FlashRows, OfNaNThatAreAloneInATileGiveTheOneNaN) {
 }
 
 TEST(FlashRows, OfNaNThatAreAloneInAChunkGiveTheOneNaN) {
-  // The key at 512 is the only one of its chunk: its logit is NaN, and no maximum is ever found.
-  Buffer buffer(513);
-  for (std::int64_t i = 0; i < 512; ++i) buffer.set(i, 1, 1);
-  buffer.set(512, kNaN, 1);
-  EXPECT_TRUE(same_bits({buffer.attend(0, 0, 513, {0, 513}, 1)}, {kNaN}));
+  // The only seen key of the last chunk or of the first: its logit is NaN, and no maximum is found.
+  for (const auto& [at, begin, end] :
+       {std::array<std::int64_t, 3>{512, 0, 513}, {512, 400, 513}, {511, 511, 514}}) {
+    Buffer buffer(514);
+    for (std::int64_t i = 0; i < 514; ++i) buffer.set(i, 1, 1);
+    buffer.set(at, kNaN, 1);
+    EXPECT_TRUE(same_bits({buffer.attend(0, 0, 514, {begin, end}, 1)}, {kNaN})) << at;
+  }
 }
 
 TEST(FlashRows, OfNaNOnlyGiveTheOneNaN) {
