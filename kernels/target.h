@@ -185,7 +185,9 @@ struct SessionConfig {
   std::string qk_output = "none";
   std::optional<ElementType> softmax_precision;  ///< attention; empty = the element type.
   double initial_poison = 0;                     ///< Fills the whole buffer before the first step.
-  int threads = 0;  ///< 0 = as many as the target likes (feature threads_bits).
+  /// 0 = as many as pay for the size of each step; n = up to n whatever the size (feature
+  /// threads_bits).
+  int threads = 0;
   std::string isa;  ///< One of Capabilities::isas; empty = the widest (isa_bits).
 };
 

@@ -90,6 +90,14 @@ class LauncherInstallsPackages(LauncherTest):
         self.kvcheck("test", FAKE_MISSING="chromium")
         self.assertTrue(self.calls("apt-get")[-1].endswith(" chromium"))
 
+    def test_valgrind_is_for_tests_alone_and_its_absence_stops_nothing(self):
+        self.kvcheck("list", FAKE_MISSING="valgrind")
+        self.assertEqual(self.calls("apt-get"), [])
+        done = self.kvcheck("test", FAKE_MISSING="valgrind", FAKE_APT="broken")
+        self.assertTrue(self.calls("apt-get")[-1].endswith(" valgrind"))
+        self.assertIn("kvcheck: there is no valgrind: instructions are not counted\n", done.stderr)
+        self.assertEqual(done.returncode, 0)
+
     def test_other_systems_get_the_list_and_go_on(self):
         for name in ("dpkg-query", "apt-get"):
             (self.programs / name).unlink()

@@ -6,6 +6,9 @@ BENCH_PEERS = "tests/tool/bench_peers_test.py"
 CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
+FLASH_BITS = "tests/kernels/flash_bits_test.cpp"
+FLASH_KERNELS = "tests/kernels/flash_kernels_test.cpp"
+FLASH_VALUES = "tests/kernels/flash_values_test.cpp"
 GQA_RULES = "tests/model/gqa_rules_test.cpp"
 LAYOUT_POLICIES = "tests/model/layout_policies_test.cpp"
 ONNXRUNTIME = "tests/tool/onnxruntime_test.py"
@@ -30,7 +33,10 @@ TESTED_ELSEWHERE = {
     "kernels/bench/peers/openvino_peer.py": BENCH_PEERS,
     "kernels/bench/peers/peer_worker.py": BENCH_PEERS,
     "kernels/cpu/eviction.h": "tests/kernels/cpu_cache_test.cpp",
-    "kernels/cpu/parallel.h": "tests/kernels/cpu_cache_memory_test.cpp",
+    "kernels/cpu/flash/chunk_task.h": FLASH_VALUES,
+    "kernels/cpu/flash/kernels.h": FLASH_KERNELS,
+    "kernels/cpu/flash/kernels_portable.cpp": FLASH_BITS,
+    "kernels/cpu/flash/kernels_simd.cpp": FLASH_KERNELS,
     "kernels/cpu/naive/mistakes.cpp": "tests/kernels/faults_test.cpp",
     "kernels/cpu/naive/naive_attention.cpp": CPU,
     "kernels/cpu/config_check.cpp": REQUESTS,

@@ -17,7 +17,8 @@ namespace {
 /// Query rows of one unit: enough that keys and values are widened and fetched rarely, few enough
 /// that rows, logits and outputs stay in the second cache.
 constexpr std::int64_t kUnitRows = 256;
-/// Products of a query row and a position below which a step stays on the caller's thread: some
+/// Products of a query row and a position below which a step stays on the caller's thread unless
+/// it was told how many to take: some
 /// 20 us of work, about what it costs to wake another.
 constexpr std::int64_t kParallelProducts = std::int64_t{1} << 14;
 
@@ -72,9 +73,8 @@ class UnitProducts final : public TileSink {
   std::int64_t entry_, first_query_, first_head_, group_, rows_;
 };
 
-UnitShape unit_shape(const FlashShape& shape, std::int64_t queries) {
-  return {round_up(queries * shape.group(), 2), round_up(shape.head_size, 8),
-          round_up(shape.value_head_size, 16)};
+UnitShape unit_shape(const FlashShape& shape, std::int64_t rows) {
+  return {round_up(rows, 2), round_up(shape.head_size, 8), round_up(shape.value_head_size, 16)};
 }
 
 void clear(const Partial& partial, const UnitShape& shape) {
@@ -92,11 +92,13 @@ struct FlashAttention::Workspaces {
   tbb::enumerable_thread_specific<Workspace> local;
 };
 
-FlashAttention::FlashAttention(const FlashShape& shape, const Kernels& kernels, int threads)
+FlashAttention::FlashAttention(const FlashShape& shape, const Kernels& kernels, int threads,
+                               bool shares_groups)
     : shape_(shape),
       kernels_(&kernels),
       threads_(threads),
-      queries_per_unit_(std::max<std::int64_t>(1, kUnitRows / shape.group())) {}
+      heads_per_unit_(shares_groups ? shape.group() : 1),
+      queries_per_unit_(std::max<std::int64_t>(1, kUnitRows / heads_per_unit_)) {}
 
 FlashAttention::FlashAttention(FlashAttention&&) noexcept = default;
 FlashAttention::~FlashAttention() = default;
@@ -123,14 +125,17 @@ void FlashAttention::plan(const FlashStep& step) {
         unit.chunk_begin = begin / kChunk;
         unit.chunk_end = (end + kChunk - 1) / kChunk;
       }
-      for (unit.head = 0; unit.head < shape_.kv_heads; ++unit.head) units_.push_back(unit);
+      for (unit.head = 0; unit.head < shape_.query_heads; unit.head += heads_per_unit_) {
+        units_.push_back(unit);
+      }
     }
   }
 }
 
 /// Workspaces that the largest unit of the step fits into.
 UnitShape FlashAttention::reserve(const FlashStep& step) {
-  const UnitShape shape = unit_shape(shape_, std::min(step.max_queries, queries_per_unit_));
+  const UnitShape shape =
+      unit_shape(shape_, std::min(step.max_queries, queries_per_unit_) * heads_per_unit_);
   if (workspaces_ == nullptr || workspaces_->shape.rows < shape.rows) {
     workspaces_ = std::make_unique<Workspaces>(shape);
   }
@@ -138,19 +143,18 @@ UnitShape FlashAttention::reserve(const FlashStep& step) {
 }
 
 void FlashAttention::load_unit(const FlashStep& step, const Unit& unit, Workspace& work) const {
-  const std::int64_t group = shape_.group();
-  const UnitShape lanes = unit_shape(shape_, unit.count);
+  const std::int64_t group = heads_per_unit_;
+  const UnitShape lanes = unit_shape(shape_, rows_of(unit));
   const auto load = kernels_->load_query[static_cast<int>(step.query_type)];
   const float* const scales =
-      step.key_scales == nullptr ? nullptr : step.key_scales + unit.head * shape_.head_size;
+      step.key_scales == nullptr ? nullptr : step.key_scales + kv_head(unit) * shape_.head_size;
   // Rows of the next query lie too far for the processor to guess.
   const std::int64_t bytes = shape_.head_size * bytes_of(step.query_type);
   const std::int64_t ahead = unit.count > 1 ? step.query.token_stride : 0;
   float* to = work.query;
-  for (std::int64_t row = 0; row < unit.count * group; ++row, to += lanes.key_lanes) {
+  for (std::int64_t row = 0; row < rows_of(unit); ++row, to += lanes.key_lanes) {
     const std::int64_t query = unit.first + row / group;
-    const std::byte* const from =
-        step.query.row(unit.entry, query, unit.head * group + row % group);
+    const std::byte* const from = step.query.row(unit.entry, query, unit.head + row % group);
     for (std::int64_t at = 0; ahead > 0 && at < bytes; at += 64)
       __builtin_prefetch(from + ahead + at);
     load(from, scales, step.scale, shape_.head_size, lanes.key_lanes, to);
@@ -159,7 +163,7 @@ void FlashAttention::load_unit(const FlashStep& step, const Unit& unit, Workspac
     work.begin[static_cast<std::size_t>(row)] = range.begin;
     work.end[static_cast<std::size_t>(row)] = range.end;
   }
-  if (unit.count * group < lanes.rows) std::fill_n(to, lanes.key_lanes, 0.0f);
+  if (rows_of(unit) < lanes.rows) std::fill_n(to, lanes.key_lanes, 0.0f);
 }
 
 void FlashAttention::run_chunk(const FlashStep& step, const Unit& unit, std::int64_t chunk,
@@ -167,15 +171,18 @@ void FlashAttention::run_chunk(const FlashStep& step, const Unit& unit, std::int
   const EntryRows& rows = step.entries[static_cast<std::size_t>(unit.entry)];
   std::optional<UnitMask> mask;
   if (step.mask != nullptr) {
-    mask.emplace(*step.mask, unit.entry, unit.first, unit.head * shape_.group(), shape_.group());
+    mask.emplace(*step.mask, unit.entry, unit.first, unit.head, heads_per_unit_);
   }
   ChunkTask task;
-  task.stored = {rows.key.row(unit.head, 0), rows.value.row(unit.head, 0),
-                 rows.key.row_stride,        rows.value.row_stride,
-                 rows.first_position,        rows.first_position + rows.live};
+  task.stored = {rows.key.row(kv_head(unit), 0),
+                 rows.value.row(kv_head(unit), 0),
+                 rows.key.row_stride,
+                 rows.value.row_stride,
+                 rows.first_position,
+                 rows.first_position + rows.live};
   task.head_size = shape_.head_size;
   task.value_head_size = shape_.value_head_size;
-  task.rows = unit.count * shape_.group();
+  task.rows = rows_of(unit);
   task.query = work.query;
   task.query_stride = round_up(shape_.head_size, 8);
   task.begin = work.begin.data();
@@ -192,14 +199,14 @@ void FlashAttention::run_chunk(const FlashStep& step, const Unit& unit, std::int
 }
 
 void FlashAttention::run_unit(const FlashStep& step, const Unit& unit, Workspace& work) const {
-  const UnitShape shape = unit_shape(shape_, unit.count);
+  const UnitShape shape = unit_shape(shape_, rows_of(unit));
   load_unit(step, unit, work);
   if (unit.chunk_begin == unit.chunk_end) clear(work.merged, shape);
   for (std::int64_t chunk = unit.chunk_begin; chunk < unit.chunk_end; ++chunk) {
     const bool first = chunk == unit.chunk_begin;
     run_chunk(step, unit, chunk, work, first ? work.merged : work.chunk);
     if (first) continue;
-    kernels_->merge_rows(work.merged, work.chunk, unit.count * shape_.group(), shape.output_lanes);
+    kernels_->merge_rows(work.merged, work.chunk, rows_of(unit), shape.output_lanes);
   }
   finish(step, unit, work.merged);
 }
@@ -222,17 +229,17 @@ void FlashAttention::run_split(const FlashStep& step, const UnitShape& largest) 
     Workspace& work = workspaces_->local.local();
     load_unit(step, unit, work);
     run_chunk(step, unit, unit.chunk_begin + task - first_partial_[index], work,
-              partial_at(memory + task * floats, unit_shape(shape_, unit.count)));
+              partial_at(memory + task * floats, unit_shape(shape_, rows_of(unit))));
   });
   run_tasks(threads_, static_cast<std::int64_t>(units_.size()), [&](std::int64_t task) {
     const auto index = static_cast<std::size_t>(task);
     const Unit& unit = units_[index];
-    const UnitShape shape = unit_shape(shape_, unit.count);
+    const UnitShape shape = unit_shape(shape_, rows_of(unit));
     const Partial& merged = workspaces_->local.local().merged;
     clear(merged, shape);
     for (std::int64_t part = first_partial_[index]; part < first_partial_[index + 1]; ++part) {
-      kernels_->merge_rows(merged, partial_at(memory + part * floats, shape),
-                           unit.count * shape_.group(), shape.output_lanes);
+      kernels_->merge_rows(merged, partial_at(memory + part * floats, shape), rows_of(unit),
+                           shape.output_lanes);
     }
     finish(step, unit, merged);
   });
@@ -242,11 +249,11 @@ void FlashAttention::finish(const FlashStep& step, const Unit& unit, const Parti
   const std::int64_t lanes = round_up(shape_.value_head_size, 16);
   const float* const scales = step.value_scales == nullptr
                                   ? nullptr
-                                  : step.value_scales + unit.head * shape_.value_head_size;
+                                  : step.value_scales + kv_head(unit) * shape_.value_head_size;
   const auto store_row = kernels_->store_row[static_cast<int>(step.output_type)];
-  for (std::int64_t row = 0; row < unit.count * shape_.group(); ++row) {
-    const std::int64_t head = unit.head * shape_.group() + row % shape_.group();
-    const std::int64_t query = unit.first + row / shape_.group();
+  for (std::int64_t row = 0; row < rows_of(unit); ++row) {
+    const std::int64_t head = unit.head + row % heads_per_unit_;
+    const std::int64_t query = unit.first + row / heads_per_unit_;
     const float* const sink = step.sinks == nullptr ? nullptr : step.sinks + head;
     const std::int64_t at = (unit.entry * step.max_queries + query) * shape_.query_heads + head;
     std::byte* const to = step.output + at * shape_.value_head_size * bytes_of(step.output_type);
@@ -269,7 +276,7 @@ void FlashAttention::run(const FlashStep& step) {
   const UnitShape shape = reserve(step);
   const std::int64_t units = static_cast<std::int64_t>(units_.size());
   const std::int64_t threads = thread_count(threads_);
-  if (threads > 1 && products_ >= kParallelProducts) {
+  if (threads > 1 && (threads_ > 1 || products_ >= kParallelProducts)) {
     if (units < 4 * threads) return run_split(step, shape);
     run_tasks(threads_, units, [&](std::int64_t unit) {
       run_unit(step, units_[static_cast<std::size_t>(unit)], workspaces_->local.local());
@@ -286,8 +293,7 @@ void FlashAttention::products(const FlashStep& step, const ProductSink& to) {
   reserve(step);
   Workspace& work = workspaces_->local.local();
   for (const Unit& unit : units_) {
-    UnitProducts sink(to, unit.entry, unit.first, unit.head * shape_.group(), shape_.group(),
-                      unit.count * shape_.group());
+    UnitProducts sink(to, unit.entry, unit.first, unit.head, heads_per_unit_, rows_of(unit));
     load_unit(step, unit, work);
     for (std::int64_t chunk = unit.chunk_begin; chunk < unit.chunk_end; ++chunk) {
       run_chunk(step, unit, chunk, work, work.chunk, &sink);

@@ -59,7 +59,10 @@ struct FlashStep {
 class FlashAttention {
  public:
   /// \param threads as SessionConfig::threads
-  FlashAttention(const FlashShape& shape, const Kernels& kernels, int threads);
+  /// \param shares_groups false: query heads of one group are worked on one by one, as if each had
+  /// keys of its own; with the same bits, to measure what sharing brings
+  FlashAttention(const FlashShape& shape, const Kernels& kernels, int threads,
+                 bool shares_groups = true);
   FlashAttention(FlashAttention&&) noexcept;
   ~FlashAttention();
 
@@ -76,12 +79,15 @@ class FlashAttention {
 
  private:
   struct Workspaces;
-  /// Queries [first, first + count) of an entry with one KV head, and the chunks that they see.
+  /// Queries [first, first + count) of an entry, query heads from `head` on that share a KV head,
+  /// and the chunks that they see.
   struct Unit {
     std::int64_t entry = 0, head = 0, first = 0, count = 0;
     std::int64_t chunk_begin = 0, chunk_end = 0;
   };
 
+  std::int64_t rows_of(const Unit& unit) const { return unit.count * heads_per_unit_; }
+  std::int64_t kv_head(const Unit& unit) const { return unit.head / shape_.group(); }
   void plan(const FlashStep& step);
   UnitShape reserve(const FlashStep& step);
   void run_chunk(const FlashStep& step, const Unit& unit, std::int64_t chunk, Workspace& work,
@@ -94,6 +100,7 @@ class FlashAttention {
   FlashShape shape_;
   const Kernels* kernels_;
   int threads_;
+  std::int64_t heads_per_unit_;
   std::int64_t queries_per_unit_;
   std::vector<Unit> units_;
   std::int64_t products_ = 0;                // Query rows times visible positions of the step.

@@ -68,11 +68,11 @@ Storage storage_of(const SessionConfig& config) {
   return storage_of(config.element_type);
 }
 
-FlashEngine::FlashEngine(const SessionConfig& config, const Kernels* kernels)
+FlashEngine::FlashEngine(const SessionConfig& config, const Kernels* kernels, bool shares_groups)
     : config_(config),
       kernels_(kernels != nullptr ? kernels : &chosen(config)),
       cache_(config),
-      attention_(shape_of(config), *kernels_, config.threads),
+      attention_(shape_of(config), *kernels_, config.threads, shares_groups),
       scale_(static_cast<float>(
           config.scale == 0 ? 1 / std::sqrt(static_cast<double>(config.head_size)) : config.scale)),
       sinks_(sinks_of(config)),

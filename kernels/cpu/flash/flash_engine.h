@@ -33,14 +33,14 @@ class FlashEngine {
  public:
   /// \pre check_config(config) is empty, the element type is not f64, the cache not fp8
   /// \param kernels in place of those that config.isa or KVCHECK_ISA choose
+  /// \param shares_groups as FlashAttention
   /// \throws std::invalid_argument naming the instruction set when it cannot run here
-  explicit FlashEngine(const SessionConfig& config, const Kernels* kernels = nullptr);
+  explicit FlashEngine(const SessionConfig& config, const Kernels* kernels = nullptr,
+                       bool shares_groups = true);
 
   /// Appends and attends. \pre check_step found nothing wrong
   void step(const EngineStep& step);
 
-  /// Products of queries and keys of the last step, before it is settled by the next; as
-  /// FlashAttention::products, of the given ranges.
   const SessionConfig& config() const { return config_; }
   KvCache& cache() { return cache_; }
   const KvCache& cache() const { return cache_; }
