@@ -9,7 +9,6 @@
 
 #include <tbb/enumerable_thread_specific.h>
 
-#include "kernels/cpu/flash/elements.h"
 #include "kernels/cpu/flash/workspace.h"
 #include "kernels/cpu/parallel.h"
 
@@ -28,14 +27,15 @@ std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to 
 
 std::int64_t bytes_of(Storage type) { return type == Storage::f32 ? 4 : 2; }
 
-void store(const float* from, std::int64_t lanes, Storage type, std::byte* to) {
-  if (type == Storage::f32) {
-    std::memcpy(to, from, static_cast<std::size_t>(lanes) * sizeof(float));
-    return;
-  }
-  auto* const wide = reinterpret_cast<std::uint16_t*>(to);
-  for (std::int64_t i = 0; i < lanes; ++i) {
-    wide[i] = type == Storage::f16 ? to_half(from[i]).bits : to_bfloat(from[i]).bits;
+void store(const Kernels& kernels, const float* from, std::int64_t lanes, Storage type,
+           std::byte* to) {
+  switch (type) {
+    case Storage::f16:
+      return kernels.store_f16(from, lanes, to);
+    case Storage::bf16:
+      return kernels.store_bf16(from, lanes, to);
+    default:
+      std::memcpy(to, from, static_cast<std::size_t>(lanes) * sizeof(float));
   }
 }
 
@@ -275,7 +275,7 @@ void FlashAttention::finish(const FlashStep& step, const Unit& unit, const Parti
       for (std::int64_t lane = 0; lane < shape_.value_head_size; ++lane)
         output[lane] *= scales[lane];
     }
-    if (!in_place) store(output, shape_.value_head_size, step.output_type, to);
+    if (!in_place) store(*kernels_, output, shape_.value_head_size, step.output_type, to);
     if (step.maxima != nullptr) step.maxima[at] = merged.maximum[row];
     if (step.totals != nullptr) step.totals[at] = total;
   }
