@@ -28,7 +28,7 @@ class FlashStep : public TimedStep {
       : problem_(problem),
         config_(checked_config(can, problem, options.threads)),
         operands_(config_),
-        engine_(config_) {}
+        engine_(config_, options.share_group) {}
 
   std::int64_t cache_bytes() const override { return engine_.cache().cache_bytes(); }
   std::int64_t scratch_bytes() const override {
