@@ -133,9 +133,9 @@ class Drawing {
     return draw_.between(1, rarely(10) ? 120 : 16);
   }
 
-  /// Edges of tiles and blocks of keys, where a kernel changes its path.
+  /// Edges of tiles, blocks and splits of keys, where a kernel changes its path.
   std::int64_t tile_length() {
-    return draw_.pick({16, 16, 32, 64, 64, 128, 256}) + draw_.between(-1, 1);
+    return draw_.pick({16, 32, 64, 64, 128, 256, 512, 512, 1024}) + draw_.between(-1, 1);
   }
 
   /// Every query of a prompt costs as much as the keys before it, so wide ones are rare.

@@ -29,7 +29,8 @@ class FlashStep : public TimedStep {
       : problem_(problem),
         config_(checked_config(can, problem, options.threads)),
         operands_(config_, false),
-        engine_(config_, can.name == "cpu-flash-dot" ? flash::dot_kernels() : nullptr) {}
+        engine_(config_, can.name == "cpu-flash-dot" ? flash::dot_kernels() : nullptr,
+                options.share_group) {}
 
   std::int64_t cache_bytes() const override { return engine_.cache().cache_bytes(); }
   std::int64_t scratch_bytes() const override {

@@ -39,14 +39,15 @@ std::string own_target_name(const std::string& target, const Problem& problem) {
 std::unique_ptr<TimedStep> make_own_step(Target& target, const Problem& problem,
                                          const OwnOptions& options) {
   const Capabilities& can = target.capabilities();
-  if (!options.share_group) {
+  const bool flash = can.name.starts_with("cpu-flash");
+  if (!options.share_group && !flash) {
     throw NotTimed(fmt::format("{} always shares what it loads among a group's heads", can.name));
   }
   if (problem.quantised() && !can.has("cache_" + problem.element_type)) {
     throw NotTimed(fmt::format("{} has no {} cache", can.name, problem.element_type));
   }
   const SmallPages small_pages(!options.huge_pages);
-  if (can.name.starts_with("cpu-flash")) return make_flash_step(can, problem, options);
+  if (flash) return make_flash_step(can, problem, options);
   return make_session_step(target, problem, options);
 }
 

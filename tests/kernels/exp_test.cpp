@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/flash/cpu_flash.h"
+#include "kernels/cpu/flash/elements.h"
 #include "kernels/cpu/flash/kernels.h"
 
 namespace kvcheck::kernels::flash {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -25,6 +26,18 @@ constexpr std::int64_t kParallelProducts = std::int64_t{1} << 14;
 std::int64_t round_up(std::int64_t value, std::int64_t to) { return (value + to - 1) / to * to; }
 
 std::int64_t bytes_of(Storage type) { return type == Storage::f32 ? 4 : 2; }
+
+void store(const Kernels& kernels, const float* from, std::int64_t lanes, Storage type,
+           std::byte* to) {
+  switch (type) {
+    case Storage::f16:
+      return kernels.store_f16(from, lanes, to);
+    case Storage::bf16:
+      return kernels.store_bf16(from, lanes, to);
+    default:
+      std::memcpy(to, from, static_cast<std::size_t>(lanes) * sizeof(float));
+  }
+}
 
 /// The mask as the rows of one unit see it.
 class UnitMask final : public TileBias {
@@ -250,7 +263,6 @@ void FlashAttention::finish(const FlashStep& step, const Unit& unit, const Parti
   const float* const scales = step.value_scales == nullptr
                                   ? nullptr
                                   : step.value_scales + kv_head(unit) * shape_.value_head_size;
-  const auto store_row = kernels_->store_row[static_cast<int>(step.output_type)];
   for (std::int64_t row = 0; row < rows_of(unit); ++row) {
     const std::int64_t head = unit.head + row % heads_per_unit_;
     const std::int64_t query = unit.first + row / heads_per_unit_;
@@ -264,7 +276,7 @@ void FlashAttention::finish(const FlashStep& step, const Unit& unit, const Parti
       for (std::int64_t lane = 0; lane < shape_.value_head_size; ++lane)
         output[lane] *= scales[lane];
     }
-    if (!in_place) store_row(output, shape_.value_head_size, to);
+    if (!in_place) store(*kernels_, output, shape_.value_head_size, step.output_type, to);
     if (step.maxima != nullptr) step.maxima[at] = merged.maximum[row];
     if (step.totals != nullptr) step.totals[at] = total;
   }

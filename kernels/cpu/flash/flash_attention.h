@@ -50,10 +50,10 @@ struct FlashStep {
   const float* sinks = nullptr;         ///< [Nq] one more logit for each head.
   const float* key_scales = nullptr;    ///< [Nk][H]
   const float* value_scales = nullptr;  ///< [Nk][Hv]
-  std::byte* output = nullptr;          ///< [B,S,Nq,Hv]; rows past an entry's queries are zeros.
-  Storage output_type = Storage::f32;   ///< f32, f16 or bf16.
-  float* maxima = nullptr;              ///< [B,S,Nq] largest logit of each row, or null.
-  float* totals = nullptr;              ///< [B,S,Nq] sum of exp(logit - maximum); 0 = no key.
+  std::byte* output = nullptr;  ///< [B,S,Nq,Hv]; rows past an entry's queries are not written.
+  Storage output_type = Storage::f32;  ///< f32, f16 or bf16.
+  float* maxima = nullptr;             ///< [B,S,Nq] largest logit of each row, or null.
+  float* totals = nullptr;             ///< [B,S,Nq] sum of exp(logit - maximum); 0 = no key.
 };
 
 class FlashAttention {

@@ -22,12 +22,13 @@ struct Kernels {
   /// Storage, of f32, f16 and bf16.
   void (*load_query[3])(const std::byte* row, const float* scales, float scale, std::int64_t lanes,
                         std::int64_t padded, float* to);
+  /// `lanes` finished outputs as f16 or as bf16, to nearest even.
+  void (*store_f16)(const float* from, std::int64_t lanes, std::byte* to);
+  void (*store_bf16)(const float* from, std::int64_t lanes, std::byte* to);
   void (*merge_rows)(const Partial& into, const Partial& chunk, std::int64_t rows,
                      std::int64_t lanes);
   float (*finish_row)(const Partial& merged, std::int64_t row, const float* sink,
                       std::int64_t lanes, float* to);
-  /// Rounds a row of outputs to nearest even. By Storage, of f32, f16 and bf16.
-  void (*store_row[3])(const float* row, std::int64_t lanes, std::byte* to);
   /// exp of one number that is not above 0.
   float (*exp)(float);
 };

@@ -93,11 +93,27 @@ TEST(OwnStep, SmallPagesAreForTheStepsThatAskForThem) {
   EXPECT_EQ(with->output(0), without->output(0));
 }
 
+TEST(OwnStep, HeadsOfAGroupOneByOneGiveTheSameOutputs) {
+  const auto flash = make_cpu_flash();
+  OwnOptions apart;
+  apart.share_group = false;
+  for (const char* operation : {"decode", "prefill"}) {
+    const Problem problem = small(operation, 20);
+    const auto with = make_own_step(*flash, problem, {});
+    const auto without = make_own_step(*flash, problem, apart);
+    time_once(*with);
+    time_once(*without);
+    EXPECT_EQ(with->output(0), without->output(0)) << operation;
+  }
+}
+
 TEST(OwnStep, SaysWhatATargetCannotDo) {
   const auto flash = make_cpu_flash();
-  const auto refusal = [&](const Problem& problem, const OwnOptions& options) -> std::string {
+  const auto naive = make_cpu_naive();
+  const auto refusal = [&](const Problem& problem, const OwnOptions& options,
+                           Target& target) -> std::string {
     try {
-      make_own_step(*flash, problem, options);
+      make_own_step(target, problem, options);
     } catch (const NotTimed& error) {
       return error.what();
     }
@@ -105,14 +121,14 @@ TEST(OwnStep, SaysWhatATargetCannotDo) {
   };
   OwnOptions apart;
   apart.share_group = false;
-  EXPECT_EQ(refusal(small("decode", 4), apart),
-            "cpu-flash always shares what it loads among a group's heads");
+  EXPECT_EQ(refusal(small("decode", 4), apart, *naive),
+            "cpu-naive always shares what it loads among a group's heads");
   Problem problem = small("decode", 4);
   problem.element_type = "int8";
-  EXPECT_EQ(refusal(problem, {}), "cpu-flash has no int8 cache");
+  EXPECT_EQ(refusal(problem, {}, *flash), "cpu-flash has no int8 cache");
   problem = windowed("block");
   problem.capacity = 3;
-  EXPECT_EQ(refusal(problem, {}).substr(0, 22), "the session is refused");
+  EXPECT_EQ(refusal(problem, {}, *flash).substr(0, 22), "the session is refused");
 }
 
 }  // namespace
