@@ -116,6 +116,8 @@ void add_prefill(Rows& rows) {
         Row& half = rows.add("prefill", problem(shape, type, length, "prefill"));
         half.peers = {{"openvino", {.8, 1.1}}};
         half.peer_element_type = "bf16";
+        // By the processor's own dot products, which it has for bf16 alone.
+        if (half.problem.element_type == "bf16") half.ours.target = "cpu-flash-dot";
       }
     }
   }
