@@ -17,7 +17,7 @@ namespace {
 
 /// Query rows of one unit: enough that keys and values are widened and fetched rarely, few enough
 /// that rows, logits and outputs stay in the second cache.
-constexpr std::int64_t kUnitRows = 256;
+constexpr std::int64_t kUnitRows = 384;
 /// Products of a query row and a position below which a step stays on the caller's thread unless
 /// it was told how many to take: some
 /// 20 us of work, about what it costs to wake another.
