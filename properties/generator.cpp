@@ -181,7 +181,8 @@ class Drawing {
   void draw_question() {
     const std::int64_t shortest = *std::min_element(lengths_.begin(), lengths_.end());
     if (shortest == 0) return;
-    const std::int64_t queries = std::min(shortest, draw_.pick({1, 1, 2, 3, shortest}));
+    // As many as a prompt may have: each costs as much as the keys before it.
+    const std::int64_t queries = std::min<std::int64_t>(shortest, draw_.pick({1, 1, 2, 3, 65}));
     s_.steps.emplace_back(Append{for_entries(0), for_entries(queries), generation_});
   }
 
