@@ -45,8 +45,11 @@ class OnnxRuntime(CommandLine):
         result = self.kvcheck("run", "--target", "onnxruntime", "--focus", "gqa-block", "--cases",
                               100, "--seed", 1, "--json")
         self.assertEqual(result.returncode, HELD, result.stderr)
+        # What the adapter does not claim or promise is skipped whole.
         judged = {entry["property"]: entry["scenarios"]
-                  for entry in json.loads(result.stdout)["properties"]}
+                  for entry in json.loads(result.stdout)["properties"]
+                  if entry["status"] != "skipped"}
+        self.assertGreaterEqual(len(judged), 6)
         for name, count in judged.items():
             self.assertGreater(count, 20, name)
 
