@@ -44,9 +44,9 @@ std::size_t element_bytes(ElementType type) {
     case ElementType::f8e4m3:
       return 1;
   }
-  throw std::invalid_argument(fmt::format(
-      "element type = {}: is none of f32, f16, bf16, f64, boolean, i8, u8, f8e4m3, i64",
-      static_cast<int>(type)));
+  throw std::invalid_argument(
+      fmt::format("element type = {}: is none of f32, f16, bf16, f64, boolean, i8, u8, f8e4m3, i64",
+                  static_cast<int>(type)));
 }
 
 std::string_view to_string(ElementType type) {

@@ -24,7 +24,8 @@ struct Property {
   std::uint64_t one_in = 1;
 };
 
-/// "the target does not promise threads_bits", "... claim qk_output"; empty where it does, or `promise` is empty.
+/// "the target does not promise threads_bits", "... claim qk_output"; empty where it does, or
+/// `promise` is empty.
 std::string unpromised(const kernels::Capabilities& target, std::string_view promise);
 
 const std::vector<Property>& catalog();

@@ -2,6 +2,7 @@
 #include "properties/variant.h"
 
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -33,23 +34,28 @@ Judgement compare(Case& c, const Variant& variant, Kind kind) {
 
 }  // namespace
 
-Judgement judge_variants(Case& c, const std::vector<Variant>& variants, Kind kind) {
+Judgement judge_each(Case& c, std::size_t count, std::string none,
+                     const std::function<Judgement(std::size_t)>& judge) {
   if (!c.execution().complete) return Judgement::skipped(broke_off(c.scenario(), c.execution()));
-  std::string reason = "there is no other way to run the scenario";
-  bool compared = false;
-  for (const Variant& variant : variants) {
-    if (const std::string why = cannot_run(c.target(), variant.scenario); !why.empty()) {
-      reason = why;
-      continue;
-    }
-    const Judgement judgement = compare(c, variant, kind);
+  bool passed = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    Judgement judgement = judge(i);
     if (judgement.verdict == Verdict::failed) return judgement;
-    if (judgement.verdict == Verdict::passed)
-      compared = true;
-    else
-      reason = judgement.text;
+    if (judgement.verdict == Verdict::passed) {
+      passed = true;
+    } else {
+      none = std::move(judgement.text);
+    }
   }
-  return compared ? Judgement{} : Judgement::skipped(reason);
+  return passed ? Judgement{} : Judgement::skipped(std::move(none));
+}
+
+Judgement judge_variants(Case& c, const std::vector<Variant>& variants, Kind kind) {
+  return judge_each(c, variants.size(), "there is no other way to run the scenario",
+                    [&](std::size_t i) {
+                      const std::string why = cannot_run(c.target(), variants[i].scenario);
+                      return why.empty() ? compare(c, variants[i], kind) : Judgement::skipped(why);
+                    });
 }
 
 }  // namespace kvcheck::properties

@@ -1,6 +1,7 @@
 // Variants: the same case run in another way that must not change a bit.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,12 @@ struct Variant {
   ExecuteOptions options;
   std::string words;  ///< How it differs: "with 3 threads".
 };
+
+/// Judges a case in `count` ways, one after the other: the first failure, else passed where any way
+/// passed, else skipped with the reason of the last one; `none` = the reason where there is no way.
+/// \pre the case's own execution is complete, else it is skipped
+Judgement judge_each(Case& c, std::size_t count, std::string none,
+                     const std::function<Judgement(std::size_t)>& judge);
 
 /// Runs the case in each of the ways and compares it with the main run bit for bit: outputs,
 /// intermediates, and the rows of the positions that both caches hold. A difference is a failure

@@ -4,6 +4,7 @@
 #include "properties/catalog.h"
 #include "properties/compare_runs.h"
 #include "properties/convert.h"
+#include "properties/variant.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -71,23 +72,13 @@ Judgement compare(Case& c, std::int64_t entry, const Alone& single) {
 }
 
 Judgement judge(Case& c) {
-  if (!c.execution().complete) return Judgement::skipped(broke_off(c.scenario(), c.execution()));
-  std::string reason = "no entry has a step of its own";
-  bool compared = false;
-  for (std::int64_t entry = 0; entry < c.scenario().batch; ++entry) {
+  const auto entries = static_cast<std::size_t>(c.scenario().batch);
+  return judge_each(c, entries, "no entry has a step of its own", [&](std::size_t i) {
+    const auto entry = static_cast<std::int64_t>(i);
     const Alone single = alone(c.scenario(), entry);
-    if (const std::string why = cannot_run(c.target(), single.scenario); !why.empty()) {
-      reason = why;
-      continue;
-    }
-    const Judgement judgement = compare(c, entry, single);
-    if (judgement.verdict == Verdict::failed) return judgement;
-    if (judgement.verdict == Verdict::passed)
-      compared = true;
-    else
-      reason = judgement.text;
-  }
-  return compared ? Judgement{} : Judgement::skipped(reason);
+    const std::string why = cannot_run(c.target(), single.scenario);
+    return why.empty() ? compare(c, entry, single) : Judgement::skipped(why);
+  });
 }
 
 std::string inapplicable(const Scenario& scenario, const kernels::Capabilities&) {

@@ -26,6 +26,7 @@ TESTED_ELSEWHERE = {
     "kernels/adapters/onnxruntime_attention.py": ONNXRUNTIME,
     "kernels/adapters/onnxruntime_gqa.py": ONNXRUNTIME,
     "kernels/adapters/onnxruntime_models.py": ONNXRUNTIME,
+    "kernels/cpu/claims.cpp": CPU,
     "kernels/cpu/cache_format.h": "tests/kernels/cpu_cache_memory_test.cpp",
     "kernels/bench/flash_step.cpp": "tests/kernels/bench/own_step_test.cpp",
     "kernels/bench/peers/jax_peer.py": BENCH_PEERS,

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/cpu/claims.h"
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/flash/dot_kernels.h"
 #include "kernels/cpu/flash/flash_engine.h"
@@ -118,40 +119,9 @@ class CpuFlashSession final : public Session {
 };
 
 Capabilities gqa_capabilities() {
-  Capabilities can;
-  can.version = KVCHECK_VERSION;
-  can.operators = {"gqa"};
-  can.element_types = {"f32", "f16", "bf16"};
-  can.layouts = {"full", "block", "min_overflow"};
-  can.features = {"separate_buffers",
-                  "batched_chunks",
-                  "ragged_prompt",
-                  "ragged_prompt_block",
-                  "idle_entries",
-                  "shared_kv",
-                  "bidirectional",
-                  "empty_window",
-                  "attention_bias",
-                  "softcap",
-                  "head_sink",
-                  "smooth_softmax",
-                  "rotary",
-                  "qk_norm",
-                  "qk_output",
-                  "packed_qkv",
-                  "load",
-                  "rollback",
-                  "queryless_append",
-                  "checks_rollback",
-                  "split_bits",
-                  "window_bits",
-                  "capacity_bits",
-                  "threads_bits",
-                  "isa_bits",
-                  "company_bits",
-                  "rollback_bits",
-                  "repeat_bits",
-                  "nan_safe"};
+  Capabilities can = gqa_claims();
+  can.features.insert({"split_bits", "window_bits", "capacity_bits", "threads_bits", "isa_bits",
+                       "company_bits", "rollback_bits", "repeat_bits", "nan_safe"});
   for (const flash::Kernels* kernels : flash::kernels_here()) can.isas.push_back(kernels->isa);
   Arithmetic& arithmetic = can.arithmetic;
   arithmetic.accumulator_roundoff = 0x1p-24;
@@ -171,18 +141,14 @@ Capabilities gqa_capabilities() {
 Capabilities plain_capabilities() {
   Capabilities can = gqa_capabilities();
   can.name = "cpu-flash";
-  can.operators.insert("attention");
-  can.opsets = {23, 24, 25};
-  can.features.insert({"mask_boolean", "mask_additive", "nonpad_kv_seqlen", "queries_differ",
-                       "empty_append", "attention_window", "right_window", "mask_broadcast",
-                       "short_mask", "input_rank_3", "softmax_precision"});
+  add_attention_claims(can);
   return can;
 }
 
 Capabilities quantised_capabilities(std::string_view kind) {
   Capabilities can = gqa_capabilities();
   can.name = kind == "int8" ? "cpu-flash-q8" : "cpu-flash-q4";
-  can.features.insert({"cache_quantised_only", "cache_" + std::string(kind)});
+  claim_quantised_only(can, kind);
   // Scales of keys are multiplied onto the query, scales of values onto the output.
   can.arithmetic.dequantise_roundings = 1;
   return can;

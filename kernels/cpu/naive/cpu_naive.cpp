@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cpu/cache.h"
+#include "kernels/cpu/claims.h"
 #include "kernels/cpu/naive/faults.h"
 #include "kernels/cpu/naive/naive_attention.h"
 #include "kernels/cpu/new_rows.h"
@@ -78,39 +79,9 @@ class CpuNaiveSession final : public Session {
 };
 
 Capabilities gqa_capabilities() {
-  Capabilities can;
-  can.version = KVCHECK_VERSION;
-  can.operators = {"gqa"};
-  can.element_types = {"f32", "f16", "bf16"};
-  can.layouts = {"full", "block", "min_overflow"};
-  can.features = {"separate_buffers",
-                  "batched_chunks",
-                  "ragged_prompt",
-                  "ragged_prompt_block",
-                  "idle_entries",
-                  "shared_kv",
-                  "bidirectional",
-                  "empty_window",
-                  "attention_bias",
-                  "softcap",
-                  "head_sink",
-                  "smooth_softmax",
-                  "rotary",
-                  "qk_norm",
-                  "qk_output",
-                  "packed_qkv",
-                  "load",
-                  "queryless_append",
-                  "rollback",
-                  "checks_rollback",
-                  "split_bits",
-                  "window_bits",
-                  "capacity_bits",
-                  "threads_bits",
-                  "company_bits",
-                  "rollback_bits",
-                  "repeat_bits",
-                  "nan_safe"};
+  Capabilities can = gqa_claims();
+  can.features.insert({"split_bits", "window_bits", "capacity_bits", "threads_bits", "company_bits",
+                       "rollback_bits", "repeat_bits", "nan_safe"});
   // f32 sums, std::exp in f32 and a two-pass softmax: what the defaults say, spelled out.
   can.arithmetic.accumulator_roundoff = 0x1p-24;
   can.arithmetic.exp_error = 0x1p-23;
@@ -122,19 +93,15 @@ Capabilities gqa_capabilities() {
 Capabilities plain_capabilities() {
   Capabilities can = gqa_capabilities();
   can.name = "cpu-naive";
-  can.operators.insert("attention");
-  can.opsets = {23, 24, 25};
+  add_attention_claims(can);
   can.element_types.insert("f64");
-  can.features.insert({"mask_boolean", "mask_additive", "nonpad_kv_seqlen", "queries_differ",
-                       "empty_append", "attention_window", "right_window", "mask_broadcast",
-                       "short_mask", "input_rank_3", "softmax_precision"});
   return can;
 }
 
 Capabilities quantised_capabilities(std::string_view kind) {
   Capabilities can = gqa_capabilities();
   can.name = kind == "int8" ? "cpu-naive-q8" : "cpu-naive-q4";
-  can.features.insert({"cache_quantised_only", "cache_" + std::string(kind)});
+  claim_quantised_only(can, kind);
   // A code is multiplied by its scale before the products.
   can.arithmetic.dequantise_roundings = 1;
   return can;
