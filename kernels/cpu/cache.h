@@ -49,7 +49,8 @@ struct EntryRows {
 
 class KvCache {
  public:
-  /// Bytes of a step's moves from which on several threads share them. A thread moves about 10
+  /// Bytes of a step's moves from which on several threads share them where the session leaves the
+  /// number of threads open. A thread moves about 10
   /// GB/s, so this is some 25 us of work, and handing work to a pool that sleeps costs about as
   /// much (65 us in the slowest pool measured).
   static constexpr std::int64_t kParallelBytes = std::int64_t{256} << 10;
