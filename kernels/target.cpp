@@ -97,4 +97,22 @@ Tensor Tensor::zeros(ElementType type, std::vector<std::int64_t> shape) {
   return tensor;
 }
 
+const Arithmetic& Capabilities::arithmetic_of(std::string_view op, std::string_view element_type,
+                                              int opset) const {
+  const std::string pair = fmt::format("{} {}", op, element_type);
+  for (const std::string& where : {fmt::format("{} {}", pair, opset), pair}) {
+    const auto found = arithmetic_where.find(where);
+    if (found != arithmetic_where.end()) return found->second;
+  }
+  return arithmetic;
+}
+
+bool Capabilities::has_at(std::string_view feature, int opset) const {
+  if (has(feature)) return true;
+  for (int first = 23; first <= opset; ++first) {
+    if (has(fmt::format("{} from {}", feature, first))) return true;
+  }
+  return false;
+}
+
 }  // namespace kvcheck::kernels

@@ -75,14 +75,22 @@ struct Capabilities {
   std::set<std::string> operators;      ///< "gqa", "attention".
   std::set<int> opsets;                 ///< Of attention: 23 to 25.
   std::set<std::string> element_types;  ///< "f32", "f16", ...
+  /// Where they are fewer, by operator: "gqa".
+  std::map<std::string, std::set<std::string>> element_types_where;
   std::set<std::string> layouts;        ///< "full", "block", "min_overflow".
   std::int64_t head_size_multiple = 1;  ///< gqa: head_size is a multiple of this.
-  /// Optional abilities and promises, by name:
+  /// gqa: and of these, with what they name: "rotary" (the lanes that turn as well), "block
+  /// cache_int8", "block cache_int4".
+  std::map<std::string, std::int64_t> head_size_multiple_with;
+  /// Optional abilities and promises, by name; those of attention may also be claimed from an opset
+  /// on: "short_mask from 25".
   ///   mask_boolean mask_additive   attn_mask of the attention operator
   ///   nonpad_kv_seqlen             opset 24
   ///   queries_differ               attention: queries and new tokens of a step may differ
   ///   separate_buffers             gqa: past and present in different buffers
   ///   batched_chunks               gqa: steps of several tokens with a past and batch > 1
+  ///   bidirectional_chunks         the same, and idle entries, with causal false
+  ///   batched_questions            gqa: several queries without new tokens with batch > 1
   ///   ragged_prompt                gqa: first step with different lengths, full cache
   ///   ragged_prompt_block          the same with a block cache
   ///   idle_entries                 a step may leave an entry without a token
@@ -92,7 +100,9 @@ struct Capabilities {
   ///   empty_window                 gqa: window_size 0, which sees nothing
   ///   attention_bias               gqa: an additive mask [B|1,Nq|1,Sq,T]
   ///   attention_window             attention: window_size, from opset 25 on
-  ///   mask_broadcast short_mask    masks with dimensions of 1 or of rank 1; with fewer columns
+  ///   mask_broadcast               masks with a dimension of 1 for entries or heads
+  ///   mask_one_row                 attention: masks with one row for all queries, or of rank 1
+  ///   short_mask                   attention: masks with fewer columns
   ///   right_window                 attention: right_window_size, from opset 25 on
   ///   softcap smooth_softmax head_sink rotary qk_norm qk_output softmax_precision
   ///                                the input or attribute of that name (SessionConfig)
@@ -120,14 +130,15 @@ struct Capabilities {
   /// Instruction sets that can run here and give the same bits, widest first: "avx512", "avx2".
   std::vector<std::string> isas;
   Arithmetic arithmetic;
-  /// Where the arithmetic differs, by operator and element type: "attention f16".
+  /// Where the arithmetic differs, by operator and element type, and by opset where that decides:
+  /// "attention f16", "attention f16 25".
   std::map<std::string, Arithmetic> arithmetic_where;
-  /// What is declared for one operator and element type.
-  const Arithmetic& arithmetic_of(std::string_view op, std::string_view element_type) const {
-    const auto found = arithmetic_where.find(std::string(op) + ' ' + std::string(element_type));
-    return found == arithmetic_where.end() ? arithmetic : found->second;
-  }
+  /// What is declared for one operator, element type and opset.
+  const Arithmetic& arithmetic_of(std::string_view op, std::string_view element_type,
+                                  int opset = 0) const;
   bool has(std::string_view feature) const { return features.count(std::string(feature)) > 0; }
+  /// The same at an opset.
+  bool has_at(std::string_view feature, int opset) const;
 };
 
 /// Rotary embedding of queries and new keys (gqa, do_rotary = 1). Pairs are (i, i + lanes/2), or

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "model/quantisation.h"
+#include "model/rotary.h"
 #include "properties/parameter_tensors.h"
 
 namespace kvcheck::properties {
@@ -36,14 +37,18 @@ std::string missing_gqa_feature(const Capabilities& target, const Scenario& scen
                                 const Append& append, const std::vector<std::int64_t>& lengths) {
   const bool first = largest(lengths) == 0;
   const bool evicts = scenario.cache.layout != model::LayoutKind::full;
-  if (smallest(append.tokens) == 0 && !target.has("idle_entries")) return "idle_entries";
+  const char* chunks = scenario.causal ? "batched_chunks" : "bidirectional_chunks";
+  if (smallest(append.tokens) == 0) {
+    if (!target.has("idle_entries")) return "idle_entries";
+    if (!scenario.causal && !target.has(chunks)) return chunks;
+  }
   if (scenario.batch == 1) return "";
   if (first && !uniform(append.tokens)) {
     const char* feature = evicts ? "ragged_prompt_block" : "ragged_prompt";
     return target.has(feature) ? "" : feature;
   }
   const bool single = uniform(append.tokens) && append.tokens.front() == 1;
-  if (!first && !single && !target.has("batched_chunks")) return "batched_chunks";
+  if (!first && !single && !target.has(chunks)) return chunks;
   return "";
 }
 
@@ -60,8 +65,8 @@ std::string missing_operator_feature(const Capabilities& target, const Scenario&
       {!gqa && s.cache.window_size, "attention_window"},
       {s.right_window_size.has_value(), "right_window"},
       {gqa && s.mask.kind != model::MaskKind::none, "attention_bias"},
-      {s.mask.rank == 1 || s.mask.one_entry || s.mask.one_head || s.mask.one_query,
-       "mask_broadcast"},
+      {s.mask.one_entry || s.mask.one_head, "mask_broadcast"},
+      {s.mask.rank == 1 || s.mask.one_query, "mask_one_row"},
       {s.mask.missing_columns > 0, "short_mask"},
       {s.input_rank == 3, "input_rank_3"},
       {s.packed_qkv, "packed_qkv"},
@@ -74,7 +79,7 @@ std::string missing_operator_feature(const Capabilities& target, const Scenario&
       {s.softmax_precision.has_value(), "softmax_precision"},
   };
   for (const auto& [used, feature] : uses) {
-    if (used && !target.has(feature)) return std::string(feature);
+    if (used && !target.has_at(feature, s.opset)) return std::string(feature);
   }
   return "";
 }
@@ -87,6 +92,22 @@ std::string missing_quantisation(const Capabilities& target, const Scenario& s) 
     return target.has(feature) ? "" : feature;
   }
   return target.has("cache_quantised_only") ? "a cache that is not quantised" : "";
+}
+
+/// The rule of Capabilities::head_size_multiple_with that the scenario breaks; empty = none.
+std::string broken_multiple(const Capabilities& target, const Scenario& s) {
+  const auto broken = [&](const std::string& what, std::int64_t lanes) {
+    const auto found = target.head_size_multiple_with.find(what);
+    return found != target.head_size_multiple_with.end() && lanes % found->second != 0;
+  };
+  if (s.rotary) {
+    const std::int64_t lanes = model::rotary_lanes(s);
+    if (broken("rotary", s.head_size)) return fmt::format("head_size {} with rotary", s.head_size);
+    if (broken("rotary", lanes)) return fmt::format("rotary.dim {}", lanes);
+  }
+  const std::string cache =
+      fmt::format("{} cache_{}", to_string(s.cache.layout), to_string(s.cache.quantisation.kind));
+  return broken(cache, s.head_size) ? fmt::format("head_size {} with {}", s.head_size, cache) : "";
 }
 
 /// Whether position_ids turn tokens by the step that brings them. The first prompt counts up by
@@ -116,8 +137,10 @@ std::string missing_step_feature(const Capabilities& target, const Scenario& sce
         return "queryless_append";
       if (scenario.op == Operator::gqa && only_asks(append)) {
         if (!target.has("shared_kv")) return "shared_kv";
+        const bool many = scenario.batch > 1 && largest(append.queries) > 1;
+        if (many && !target.has("batched_questions")) return "batched_questions";
       } else if (!scenario.nonpad_kv_seqlen && only_asks(append)) {
-        if (!target.has("empty_append")) return "empty_append";
+        if (!target.has_at("empty_append", scenario.opset)) return "empty_append";
       } else if (scenario.op == Operator::gqa) {
         const std::string missing = missing_gqa_feature(target, scenario, append, lengths);
         if (!missing.empty()) return missing;
@@ -214,8 +237,8 @@ kernels::SessionConfig session_config(const Scenario& scenario, const model::Tim
 }
 
 model::ArithmeticProfile arithmetic_profile(const Capabilities& target, const Scenario& scenario) {
-  const kernels::Arithmetic& declared =
-      target.arithmetic_of(to_string(scenario.op), to_string(scenario.element_type));
+  const kernels::Arithmetic& declared = target.arithmetic_of(
+      to_string(scenario.op), to_string(scenario.element_type), scenario.opset);
   const double width = scenario.element_type == model::ElementType::f64 ? 0x1p-29 : 1.0;
   model::ArithmeticProfile profile;
   profile.accumulator_roundoff = declared.accumulator_roundoff * width;
@@ -269,7 +292,11 @@ std::string unsupported_reason(const Capabilities& target, const Scenario& scena
   const std::string type(to_string(scenario.element_type));
   const std::string layout(to_string(scenario.cache.layout));
   if (!target.operators.count(op)) return fmt::format("operator {}", op);
-  if (!target.element_types.count(type)) return fmt::format("element_type {}", type);
+  const auto where = target.element_types_where.find(op);
+  if (!target.element_types.count(type) ||
+      (where != target.element_types_where.end() && !where->second.count(type))) {
+    return fmt::format("element_type {}", type);
+  }
   if (!target.layouts.count(layout)) return fmt::format("cache.layout {}", layout);
   // Requests and comparisons of rows take row r of an entry for position first + r.
   using enum model::LayoutKind;
@@ -294,6 +321,7 @@ std::string unsupported_reason(const Capabilities& target, const Scenario& scena
     return "mask_additive";
   }
   std::string feature = missing_quantisation(target, scenario);
+  if (feature.empty() && scenario.op == Operator::gqa) feature = broken_multiple(target, scenario);
   if (feature.empty()) feature = missing_operator_feature(target, scenario);
   if (!feature.empty()) return feature;
   return missing_step_feature(target, scenario);

@@ -1,6 +1,7 @@
 // Features one by one.
 #include "properties/feature_draw.h"
 
+#include <numeric>
 #include <string>
 #include <variant>
 
@@ -27,7 +28,7 @@ class FeatureDrawing {
 
  private:
   bool wants(std::string_view feature, int chance) {
-    return target_.has(feature) && draw_.percent(chance);
+    return target_.has_at(feature, s_.opset) && draw_.percent(chance);
   }
 
   void run_gqa() {
@@ -52,8 +53,15 @@ class FeatureDrawing {
   void draw_rotary() {
     model::RotarySpec rotary;
     rotary.interleaved = draw_.percent(40);
-    if (s_.head_size >= 4 && draw_.percent(30)) {
-      rotary.dim = 2 * draw_.between(1, s_.head_size / 2);
+    const auto multiple = target_.head_size_multiple_with.find("rotary");
+    std::int64_t lanes = 2;
+    if (multiple != target_.head_size_multiple_with.end()) {
+      lanes = std::lcm(lanes, multiple->second);
+      if (s_.head_size % lanes != 0) s_.head_size += lanes - s_.head_size % lanes;
+      s_.value_head_size = s_.head_size;
+    }
+    if (s_.head_size >= 2 * lanes && draw_.percent(30)) {
+      rotary.dim = lanes * draw_.between(1, s_.head_size / lanes);
     }
     if (draw_.percent(35)) {
       rotary.position_ids =
@@ -96,10 +104,9 @@ class FeatureDrawing {
 };
 
 /// Shapes of a mask that has one element where others have many.
-void draw_broadcast(Draw& draw, const Scenario& s, model::MaskSpec& mask) {
+void draw_broadcast(Draw& draw, model::MaskSpec& mask) {
   if (mask.rank == 4) mask.one_entry = draw.percent(25);
   if (mask.rank >= 3) mask.one_head = draw.percent(25);
-  if (s.op == model::Operator::attention && mask.rank >= 2) mask.one_query = draw.percent(15);
 }
 
 /// The fewest columns that any step's mask has, before some are left out.
@@ -134,13 +141,15 @@ void draw_mask(const Capabilities& target, Draw& draw, std::int64_t longest, Sce
   s.mask.kind = boolean && (!additive || draw.percent(60)) ? model::MaskKind::boolean
                                                            : model::MaskKind::additive;
   const bool broadcast = target.has("mask_broadcast");
+  const bool one_row = !gqa && target.has_at("mask_one_row", s.opset);
   s.mask.rank = gqa ? 4 : static_cast<int>(draw.between(2, 4));
-  if (!gqa && broadcast && draw.percent(10)) s.mask.rank = 1;
+  if (one_row && draw.percent(10)) s.mask.rank = 1;
   s.mask.hidden_percent = static_cast<int>(draw.pick({0, 10, 30, 60, 90, 100}));
   s.mask.seed = draw.bits() & 0xffffu;
   s.mask.empty_rows = !gqa && draw.percent(30);
-  if (broadcast) draw_broadcast(draw, s, s.mask);
-  if (!gqa && s.opset >= 24 && target.has("short_mask") && draw.percent(20)) {
+  if (broadcast) draw_broadcast(draw, s.mask);
+  if (one_row && s.mask.rank >= 2) s.mask.one_query = draw.percent(15);
+  if (!gqa && s.opset >= 24 && target.has_at("short_mask", s.opset) && draw.percent(20)) {
     const std::int64_t room =
         s.nonpad_kv_seqlen ? s.cache.capacity - longest : fewest_columns(s) - 1;
     s.mask.missing_columns = std::clamp<std::int64_t>(draw.pick({1, 1, 2, 5}), 0, room);

@@ -28,46 +28,20 @@ import sys
 import traceback
 from collections import namedtuple
 
-from kvcheck_frames import (  # noqa: F401: part of this module's face
-    ELEMENT_BYTES, HEAD_LIMIT, MAGIC, PREFIX, ProtocolError, Tensor, read_frame, write_frame)
+from kvcheck_config import (  # noqa: F401: part of this module's face
+    Config, QkNorm, Quantisation, Refused, Rotary, require_counts, require_shape)
+from kvcheck_frames import (  # noqa: F401
+    ELEMENT_BYTES, HEAD_LIMIT, MAGIC, PREFIX, NumpyCodec, ProtocolError, RawCodec, Tensor,
+    read_frame, write_frame)
 
 PROTOCOL = 1
-
-
-class Refused(Exception):
-    """The target declines; nothing has changed."""
-
-
-class Config:
-    """What stays fixed over one session; the fields of SessionConfig in kernels/target.h."""
-
-    FIELDS = {
-        "op": str, "opset": int, "batch": int, "query_heads": int, "kv_heads": int,
-        "head_size": int, "value_head_size": int, "element_type": str, "layout": str,
-        "capacity": int, "window_size": int, "causal": bool, "nonpad_kv_seqlen": bool,
-        "share_buffers": bool, "mask": str, "scale": float, "initial_poison": float,
-    }
-    __slots__ = tuple(FIELDS)
-
-    def __init__(self, fields):
-        # An unknown field changes what is asked; a reader that passed over it would answer
-        # another question.
-        for name in fields:
-            if name not in self.FIELDS:
-                raise Refused(f"config.{name}: this adapter does not know the field")
-        for name, kind in self.FIELDS.items():
-            if name not in fields:
-                raise ProtocolError(f"config.{name} is missing")
-            value = fields[name]
-            setattr(self, name, float(value) if kind is float else value)
-            if kind is not float and type(value) is not kind:
-                raise ProtocolError(f"config.{name} = {value!r}: must be of type {kind.__name__}")
 
 
 class Step:
     """One step: tokens and queries per entry, and their tensors (see README.md, "step")."""
 
-    __slots__ = ("tokens", "queries", "query", "key", "value", "mask", "poison", "want_rows")
+    __slots__ = ("tokens", "queries", "query", "key", "value", "mask", "position_ids", "poison",
+                 "want_rows")
 
 
 Poison = namedtuple("Poison", "value first_row")
@@ -77,73 +51,13 @@ Poison.__doc__ = """Overwrite rows [first_row[b], capacity) of every entry befor
 class Result:
     """What a step answers; leave out what the handshake does not claim."""
 
-    __slots__ = ("output", "visible", "rows")
+    __slots__ = ("output", "visible", "rows", "qk")
 
-    def __init__(self, output=None, visible=None, rows=None):
-        self.output, self.visible, self.rows = output, visible, rows
-
-
-# ---- Tensors ------------------------------------------------------------------------------------
-
-
-class RawCodec:
-    """Targets see Tensor objects."""
-
-    @staticmethod
-    def decode(tensor):
-        return tensor
-
-    @staticmethod
-    def encode(tensor):
-        return tensor
-
-
-class NumpyCodec:
-    """Targets see numpy arrays."""
-
-    def __init__(self):
-        # The libraries under numpy start one thread per core each, and use none of them here.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        os.environ.setdefault("OMP_NUM_THREADS", "1")
-        import numpy
-
-        self.numpy = numpy
-        self.types = {
-            "f32": numpy.dtype("<f4"), "f16": numpy.dtype("<f2"), "bf16": numpy.dtype("<u2"),
-            "f64": numpy.dtype("<f8"), "boolean": numpy.dtype("bool")}
-        self.names = {dtype: name for name, dtype in self.types.items()}
-
-    def decode(self, tensor):
-        flat = self.numpy.frombuffer(tensor.data, self.types[tensor.type])
-        return flat.reshape(tensor.shape)
-
-    def encode(self, array):
-        array = self.numpy.ascontiguousarray(array)
-        name = self.names.get(array.dtype)
-        if name is None:
-            if array.dtype.name != "bfloat16":
-                raise TypeError(f"an array of {array.dtype} is none of {', '.join(self.types)}")
-            name = "bf16"
-        return Tensor(name, array.shape, array.reshape(-1).view(self.numpy.uint8).data)
+    def __init__(self, output=None, visible=None, rows=None, qk=None):
+        self.output, self.visible, self.rows, self.qk = output, visible, rows, qk
 
 
 # ---- Requests -----------------------------------------------------------------------------------
-
-
-def require_shape(name, tensor, kind, shape):
-    """`shape` may hold None where any extent will do."""
-    fits = len(tensor.shape) == len(shape) and all(
-        wanted is None or wanted == found for wanted, found in zip(shape, tensor.shape))
-    if tensor.type != kind or not fits:
-        raise ProtocolError(f"{name} is {tensor.type} {list(tensor.shape)}; it must be {kind} "
-                            f"{['any' if extent is None else extent for extent in shape]}")
-
-
-def require_counts(name, counts, batch):
-    if (type(counts) is not list or len(counts) != batch
-            or any(type(n) is not int or n < 0 for n in counts)):
-        raise ProtocolError(f"{name} = {counts!r}: must hold {batch} counts, each at least 0")
-    return counts
 
 
 class Server:
@@ -175,10 +89,10 @@ class Server:
         return {"protocol": PROTOCOL, "name": self.target.name, "version": self.target.version,
                 "capabilities": self.claims}, ()
 
-    def open(self, head, _):
+    def open(self, head, tensors):
         if self.claims is None:
             raise ProtocolError("open came before hello")
-        config = Config(head["config"])
+        config = Config(head["config"], tensors, self.codec)
         self.sessions[head["session"]] = (config, self.target.open(config))
         return {}, ()
 
@@ -212,18 +126,29 @@ class Server:
                 raise ProtocolError(f"step lacks the tensor {name}")
             require_shape(name, tensors[name], kind, shape)
             setattr(step, name, self.codec.decode(tensors[name]))
-        step.mask = None
-        if config.mask != "none":
-            mask = tensors.get("mask")
-            if mask is None:
-                raise ProtocolError(f"step lacks the tensor mask; the session has {config.mask}")
-            shape = (batch, config.query_heads, asked, None)[-len(mask.shape):]
-            require_shape("mask", mask, "boolean" if config.mask == "boolean" else kind, shape)
-            step.mask = self.codec.decode(mask)
+        step.mask = self.read_mask(tensors, config, asked) if config.mask != "none" else None
+        step.position_ids = None
+        if config.rotary and config.rotary.position_ids:
+            if "position_ids" not in tensors:
+                raise ProtocolError("step lacks the tensor position_ids")
+            require_shape("position_ids", tensors["position_ids"], "i64", (batch, None))
+            step.position_ids = self.codec.decode(tensors["position_ids"])
         poison = head.get("poison")
         step.poison = poison and Poison(
             float(poison["value"]), require_counts("poison.first_row", poison["first_row"], batch))
         return step
+
+    def read_mask(self, tensors, config, asked):
+        """Of rank 1 to 4; dimensions but the last may be 1 in place of many."""
+        mask = tensors.get("mask")
+        if mask is None:
+            raise ProtocolError(f"step lacks the tensor mask; the session has {config.mask}")
+        shape = (config.batch, config.query_heads, asked, None)[-len(mask.shape):]
+        shape = [1 if found == 1 and wanted is not None else wanted
+                 for found, wanted in zip(mask.shape, shape)]
+        require_shape("mask", mask, "boolean" if config.mask == "boolean" else config.element_type,
+                      shape)
+        return self.codec.decode(mask)
 
     def result_tensors(self, config, step, result):
         tensors, asked = [], max(step.queries)
@@ -236,16 +161,26 @@ class Server:
             visible = self.codec.encode(result.visible)
             require_shape("visible", visible, "boolean", (config.batch, asked, None))
             tensors.append(("visible", visible))
+        if result.qk is not None:
+            qk = self.codec.encode(result.qk)
+            require_shape("qk", qk, config.element_type,
+                          (config.batch, config.query_heads, asked, None))
+            tensors.append(("qk", qk))
         if step.want_rows and result.rows is not None:
             tensors += self.row_tensors(config, result.rows)
         return tensors
 
     def row_tensors(self, config, rows):
         key, value = (self.codec.encode(part) for part in rows)
-        require_shape("key", key, config.element_type,
-                      (config.batch, config.kv_heads, None, config.head_size))
-        require_shape("value", value, config.element_type,
-                      (config.batch, config.kv_heads, key.shape[2], config.value_head_size))
+        kind = config.storage_type
+        if kind == "f8e4m3":  # May come as plain bytes.
+            key, value = (part._replace(type=kind) if part.type == "u8" else part
+                          for part in (key, value))
+        require_shape("key", key, kind,
+                      (config.batch, config.kv_heads, None, config.stored_lanes(config.head_size)))
+        require_shape("value", value, kind,
+                      (config.batch, config.kv_heads, key.shape[2],
+                       config.stored_lanes(config.value_head_size)))
         return [("rows.key", key), ("rows.value", value)]
 
     def rollback(self, head, _):
@@ -259,8 +194,8 @@ class Server:
         for name, lanes in (("rows.key", config.head_size), ("rows.value", config.value_head_size)):
             if name not in tensors:
                 raise ProtocolError(f"load lacks the tensor {name}")
-            require_shape(name, tensors[name], config.element_type,
-                          (config.batch, config.kv_heads, None, lanes))
+            require_shape(name, tensors[name], config.storage_type,
+                          (config.batch, config.kv_heads, None, config.stored_lanes(lanes)))
         session.load(lengths, self.codec.decode(tensors["rows.key"]),
                      self.codec.decode(tensors["rows.value"]))
         return {}, ()

@@ -9,7 +9,8 @@ MAGIC = b"KVC1"
 PREFIX = struct.Struct("<4sIQ")
 HEAD_LIMIT = 1 << 20
 BODY_LIMIT = 1 << 31
-ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8, "boolean": 1}
+ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8, "boolean": 1, "i8": 1, "u8": 1,
+                 "f8e4m3": 1, "i64": 8}
 
 Tensor = namedtuple("Tensor", "type shape data")
 Tensor.__doc__ = """A tensor as it travels: element type by name, shape, little-endian bytes."""
@@ -92,3 +93,51 @@ def write_frame(descriptor, head, tensors=()):
             written -= len(parts.pop(0))
         if written:
             parts[0] = parts[0][written:]
+
+
+# ---- Tensors as targets see them ----------------------------------------------------------------
+
+
+class RawCodec:
+    """Targets see Tensor objects."""
+
+    @staticmethod
+    def decode(tensor):
+        return tensor
+
+    @staticmethod
+    def encode(tensor):
+        return tensor
+
+
+class NumpyCodec:
+    """Targets see numpy arrays."""
+
+    EXTENSIONS = {"bfloat16": "bf16", "float8_e4m3fn": "f8e4m3"}  # Types of ml_dtypes.
+
+    def __init__(self):
+        # The libraries under numpy start one thread per core each, and use none of them here.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        import numpy
+
+        self.numpy = numpy
+        self.types = {
+            "f32": numpy.dtype("<f4"), "f16": numpy.dtype("<f2"), "bf16": numpy.dtype("<u2"),
+            "f64": numpy.dtype("<f8"), "boolean": numpy.dtype("bool"), "i8": numpy.dtype("i1"),
+            "u8": numpy.dtype("u1"), "i64": numpy.dtype("<i8")}
+        self.names = {dtype: name for name, dtype in self.types.items()}
+        self.types["f8e4m3"] = self.types["u8"]
+
+    def decode(self, tensor):
+        flat = self.numpy.frombuffer(tensor.data, self.types[tensor.type])
+        return flat.reshape(tensor.shape)
+
+    def encode(self, array):
+        array = self.numpy.ascontiguousarray(array)
+        name = self.names.get(array.dtype)
+        if name is None:
+            name = self.EXTENSIONS.get(array.dtype.name)
+            if name is None:
+                raise TypeError(f"an array of {array.dtype} is none of {', '.join(self.types)}")
+        return Tensor(name, array.shape, array.reshape(-1).view(self.numpy.uint8).data)

@@ -1,4 +1,4 @@
-"""ONNX Runtime, CPU provider, as a kvcheck target: GroupQueryAttention and Attention 23/24.
+"""ONNX Runtime, CPU provider, as a kvcheck target: GroupQueryAttention and Attention 23 to 25.
 
 Run by the tool; speaks the kvcheck protocol on standard input and output. What it claims depends
 on the release that is installed; README.md says what was measured for each claim.
@@ -54,13 +54,29 @@ def arithmetic_where():
 
 
 def features_of(release):
-    features = ["mask_boolean", "mask_additive", "queries_differ", "separate_buffers",
-                "ragged_prompt", "load", "queryless_append", "rollback", "nan_safe_gqa"]
+    """By the first release that has them; contract.md and README.md name the measurements."""
+    features = ["mask_boolean", "mask_additive", "mask_broadcast", "queries_differ", "input_rank_3",
+                "softcap", "softmax_precision", "qk_output", "separate_buffers", "ragged_prompt",
+                "packed_qkv", "smooth_softmax", "head_sink", "rotary", "attention_bias",
+                "load", "queryless_append", "rollback", "nan_safe_gqa"]
+    if release >= (1, 24):
+        features.append("empty_window")
     if release >= (1, 25):
         features.append("nonpad_kv_seqlen")
+    if release >= (1, 27):
+        features += ["shared_kv", "cache_int8", "cache_int4"]
+    if release >= (1, 30):
+        features.append("bidirectional")
     if release >= (1, 32):
-        features += ["batched_chunks", "ragged_prompt_block", "idle_entries"]
+        features += ["batched_chunks", "ragged_prompt_block", "idle_entries", "attention_window",
+                     "right_window", "mask_one_row from 25", "short_mask from 25",
+                     "empty_append from 25"]
     return features
+
+
+def opsets_of(release):
+    return [opset for opset, first in ((23, (1, 23)), (24, (1, 24)), (25, (1, 32)))
+            if release >= first]
 
 
 class OnnxRuntime:
@@ -74,10 +90,13 @@ class OnnxRuntime:
             "rows": True,
             "visible": False,
             "operators": ["gqa", "attention"],
-            "opsets": [23, 24] if self.release >= (1, 24) else [23],
-            "element_types": ["f32", "f16"],
+            "opsets": opsets_of(self.release),
+            "element_types": ["f32", "f16", "f64"],
+            "element_types_where": {"gqa": ["f32", "f16"]},
             "layouts": ["full", "block"] if self.release >= (1, 29) else ["full"],
             "head_size_multiple": 8,
+            "head_size_multiple_with": {"rotary": 16, "block cache_int8": 16,
+                                        "block cache_int4": 32},
             "features": features_of(self.release),
             "arithmetic": ARITHMETIC,
             "arithmetic_where": arithmetic_where(),
@@ -87,10 +106,13 @@ class OnnxRuntime:
         claims = self.capabilities()
         if config.op not in claims["operators"]:
             raise Refused(f"operator {config.op} is not one of {', '.join(claims['operators'])}")
-        if config.element_type not in claims["element_types"]:
+        types = claims["element_types_where"].get(config.op, claims["element_types"])
+        if config.element_type not in types:
             raise Refused(f"element type {config.element_type} has no CPU kernel here")
         if config.layout not in claims["layouts"]:
             raise Refused(f"layout {config.layout} is not offered by release {self.version}")
+        if config.threads > 1 or config.isa:
+            raise Refused("this adapter runs one thread on the instruction set that is found")
         if config.op == "gqa":
             return GqaSession(config, self.release)
         if config.opset not in claims["opsets"]:

@@ -1,4 +1,4 @@
-"""Attention (ai.onnx, opsets 23 and 24) as a kvcheck session.
+"""Attention (ai.onnx, opsets 23 to 25) as a kvcheck session.
 
 Two ways to keep a cache. Concatenating: the operator gets past_key and past_value and answers
 present_key and present_value, which are the past of the next step. With nonpad_kv_seqlen: K and V
@@ -9,15 +9,14 @@ import numpy
 from kvcheck_adapter import Refused, Result
 from onnxruntime_models import SessionCache, make_session, reason
 
-NUMPY = {"f32": numpy.float32, "f16": numpy.float16}
+NUMPY = {"f32": numpy.float32, "f16": numpy.float16, "f64": numpy.float64}
+PRECISION = {"f32": 1, "f16": 10, "f64": 11, "bf16": 16}
+MODES = {"raw": 0, "softcapped": 1, "biased": 2, "probabilities": 3}
 
 
-def make_attention(opset, kind, causal, scale, mask, mask_rank, past, nonpad):
-    attributes = {"is_causal": int(causal)}
-    if scale:
-        attributes["scale"] = scale
-    inputs = [("Q", kind, 4), ("K", kind, 4), ("V", kind, 4)]
+def make_attention(opset, kind, attributes, rank, mask, mask_rank, past, nonpad, intermediate):
     empty = (None, None, None)
+    inputs = [("Q", kind, rank), ("K", kind, rank), ("V", kind, rank)]
     if mask_rank:
         inputs.append(("attn_mask", "boolean" if mask == "boolean" else kind, mask_rank))
     else:
@@ -26,13 +25,35 @@ def make_attention(opset, kind, causal, scale, mask, mask_rank, past, nonpad):
     inputs.append(("nonpad_kv_seqlen", "i64", 1) if nonpad else empty)
     while inputs[-1] == empty:
         inputs.pop()
-    outputs = [("Y", kind, 4)]
+    outputs = [("Y", kind, rank)]
     if not nonpad:
         outputs += [("present_key", kind, 4), ("present_value", kind, 4)]
-    return make_session("", opset, "Attention", attributes, inputs, outputs)
+    if intermediate:
+        outputs += [empty] * (3 - len(outputs)) + [("qk_matmul_output", kind, 4)]
+    return make_session("", opset, "Attention", dict(attributes), inputs, outputs)
 
 
 SESSIONS = SessionCache(make_attention)
+
+
+def attributes_of(config):
+    """What is not at its default, as pairs."""
+    attributes = {"is_causal": int(config.causal)}
+    if config.input_rank == 3:
+        attributes.update(q_num_heads=config.query_heads, kv_num_heads=config.kv_heads)
+    if config.scale:
+        attributes["scale"] = config.scale
+    if config.softcap:
+        attributes["softcap"] = config.softcap
+    if config.softmax_precision:
+        attributes["softmax_precision"] = PRECISION[config.softmax_precision]
+    if config.qk_output != "none":
+        attributes["qk_matmul_output_mode"] = MODES[config.qk_output]
+    if config.window_size >= 0:
+        attributes["left_window_size"] = config.window_size - 1
+    if config.right_window_size >= 0:
+        attributes["right_window_size"] = config.right_window_size
+    return tuple(attributes.items())
 
 
 def heads_first(array):
@@ -46,17 +67,21 @@ class AttentionSession:
     nonpad = False
 
     def __init__(self, config, release):
-        if config.layout != "full" or config.window_size >= 0:
-            raise Refused("attention of opsets 23 and 24 has neither a block layout nor a window")
+        if config.layout != "full":
+            raise Refused("attention has no block layout")
+        if config.opset < 25 and (config.window_size >= 0 or config.right_window_size >= 0):
+            raise Refused("attention has windows from opset 25 on")
         self.config = config
         self.dtype = NUMPY[config.element_type]
+        self.attributes = attributes_of(config)
         self.attend_session(2 if config.mask != "none" else 0, False)
 
     def attend_session(self, mask_rank, past):
         config = self.config
         try:
-            return SESSIONS.get(config.opset, config.element_type, config.causal, config.scale,
-                                config.mask, mask_rank, past, self.nonpad)
+            return SESSIONS.get(config.opset, config.element_type, self.attributes,
+                                config.input_rank, config.mask, mask_rank, past, self.nonpad,
+                                config.qk_output != "none")
         except Exception as error:
             raise Refused(reason(error)) from None
 
@@ -65,14 +90,29 @@ class AttentionSession:
             raise Refused("attention asks the same number of queries of every batch entry")
         return step.queries[0]
 
+    def operand(self, array, rows_first=True):
+        """As the operator takes it; rows_first: [B,S,N,H], else [B,N,S,H] of a buffer."""
+        if self.config.input_rank == 3:
+            flat = array if rows_first else array.transpose(0, 2, 1, 3)
+            return numpy.ascontiguousarray(flat).reshape(flat.shape[:2] + (-1,))
+        return heads_first(array) if rows_first else array
+
     def attend(self, feeds, mask):
+        """(output [B,S,Nq,Hv], intermediate or None, further outputs)."""
+        config = self.config
         if mask is not None:
             feeds["attn_mask"] = numpy.ascontiguousarray(mask)
         session = self.attend_session(0 if mask is None else mask.ndim, "past_key" in feeds)
         try:
-            return session.run(None, feeds)
+            output, *others = session.run(None, feeds)
         except Exception as error:
             raise Refused(reason(error)) from None
+        qk = others.pop() if config.qk_output != "none" else None
+        if config.input_rank == 3:
+            output = output.reshape(output.shape[:2] + (config.query_heads, config.value_head_size))
+        else:
+            output = output.transpose(0, 2, 1, 3)
+        return output, qk, others
 
 
 class ConcatenatingSession(AttentionSession):
@@ -97,11 +137,12 @@ class ConcatenatingSession(AttentionSession):
             config = self.config
             query = numpy.zeros((config.batch, 1, config.query_heads, config.head_size), self.dtype)
             mask = None
-        feeds = {"Q": heads_first(query), "K": heads_first(step.key), "V": heads_first(step.value)}
+        feeds = {"Q": self.operand(query), "K": self.operand(step.key),
+                 "V": self.operand(step.value)}
         if self.past[0].shape[2] or self.brings_empty_past:
             feeds["past_key"], feeds["past_value"] = self.past
-        output, *self.past = self.attend(feeds, mask)
-        return Result(output.transpose(0, 2, 1, 3)[:, :asked], rows=self.past)
+        output, qk, self.past = self.attend(feeds, mask)
+        return Result(output[:, :asked], rows=self.past, qk=qk if asked else None)
 
     def rollback(self, tokens):
         length = self.past[0].shape[2]
@@ -145,12 +186,14 @@ class NonpadSession(AttentionSession):
         config = self.config
         output = numpy.zeros((config.batch, 0, config.query_heads, config.value_head_size),
                              self.dtype)
+        qk = None
         if asked:
-            feeds = {"Q": heads_first(step.query), "K": self.rows[0], "V": self.rows[1],
+            feeds = {"Q": self.operand(step.query), "K": self.operand(self.rows[0], False),
+                     "V": self.operand(self.rows[1], False),
                      "nonpad_kv_seqlen": numpy.array(totals, numpy.int64)}
-            output = self.attend(feeds, step.mask)[0].transpose(0, 2, 1, 3)
+            output, qk, _ = self.attend(feeds, step.mask)
         self.lengths = totals
-        return Result(output, rows=self.rows)
+        return Result(output, rows=self.rows, qk=qk)
 
     def rollback(self, tokens):
         for entry, (length, dropped) in enumerate(zip(self.lengths, tokens)):

@@ -6,8 +6,9 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
-ELEMENT = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "boolean": TensorProto.BOOL,
-           "i32": TensorProto.INT32, "i64": TensorProto.INT64}
+ELEMENT = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "f64": TensorProto.DOUBLE,
+           "bf16": TensorProto.BFLOAT16, "boolean": TensorProto.BOOL, "i8": TensorProto.INT8,
+           "u8": TensorProto.UINT8, "i32": TensorProto.INT32, "i64": TensorProto.INT64}
 
 # Old enough for every release that has the operators.
 IR_VERSION = 10

@@ -17,7 +17,9 @@ Capabilities gqa_claims() {
                   "ragged_prompt_block",
                   "idle_entries",
                   "shared_kv",
+                  "batched_questions",
                   "bidirectional",
+                  "bidirectional_chunks",
                   "empty_window",
                   "attention_bias",
                   "softcap",
@@ -39,7 +41,7 @@ void add_attention_claims(Capabilities& can) {
   can.opsets = {23, 24, 25};
   can.features.insert({"mask_boolean", "mask_additive", "nonpad_kv_seqlen", "queries_differ",
                        "empty_append", "attention_window", "right_window", "mask_broadcast",
-                       "short_mask", "input_rank_3", "softmax_precision"});
+                       "mask_one_row", "short_mask", "input_rank_3", "softmax_precision"});
 }
 
 void claim_quantised_only(Capabilities& can, std::string_view kind) {

@@ -5,11 +5,13 @@
 #include <array>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/process/connection.h"
 #include "kernels/process/protocol.h"
+#include "kernels/process/session_head.h"
 #include "kernels/process/shape_check.h"
 
 namespace kvcheck::kernels {
@@ -39,29 +41,6 @@ Answer<T> ask(Connection& connection, const Request& request, Take&& take) {
   } catch (Broken& broken) {
     return std::move(broken.failure);
   }
-}
-
-/// The first field of a session that the protocol has no word for; empty = it carries all.
-std::string_view uncarried_field(const SessionConfig& config) {
-  const std::pair<bool, std::string_view> fields[] = {
-      {config.right_window_size != -1, "right_window_size"},
-      {config.softcap != 0, "softcap"},
-      {config.smooth_softmax, "smooth_softmax"},
-      {config.head_sink.has_value(), "head_sink"},
-      {config.rotary.has_value(), "rotary"},
-      {config.qk_norm.has_value(), "qk_norm"},
-      {config.quantisation.quantised(), "quantisation"},
-      {config.input_rank != 4, "input_rank"},
-      {config.packed_qkv, "packed_qkv"},
-      {config.qk_output != "none", "qk_output"},
-      {config.softmax_precision.has_value(), "softmax_precision"},
-      {config.threads != 0, "threads"},
-      {!config.isa.empty(), "isa"},
-  };
-  for (const auto& [used, name] : fields) {
-    if (used) return name;
-  }
-  return {};
 }
 
 CacheRows take_rows(Reply& reply) {
@@ -98,14 +77,13 @@ class ProcessSession final : public Session {
     check_step_request(step, config_);
     const bool want_rows = step.want_rows && shared_->claims.rows;
     const std::int64_t queries = *std::max_element(step.queries.begin(), step.queries.end());
-    std::array<NamedTensor, 4> tensors{{{"query", &step.query},
-                                        {"key", &step.key},
-                                        {"value", &step.value},
-                                        {"mask", step.mask ? &*step.mask : nullptr}}};
-    const std::span<const NamedTensor> given(tensors.data(), step.mask ? 4 : 3);
+    std::vector<NamedTensor> tensors{
+        {"query", &step.query}, {"key", &step.key}, {"value", &step.value}};
+    if (step.mask) tensors.push_back({"mask", &*step.mask});
+    if (step.position_ids) tensors.push_back({"position_ids", &*step.position_ids});
     const auto id = connection_->next_id();
-    Request asked = request("step", id, step_head(id, number_, step, want_rows, given));
-    asked.tensors = given;
+    Request asked = request("step", id, step_head(id, number_, step, want_rows, tensors));
+    asked.tensors = tensors;
     asked.check = [&](std::span<const TensorHead> heads) {
       check_step_answer(heads, queries, want_rows, shared_->claims, config_);
     };
@@ -114,6 +92,7 @@ class ProcessSession final : public Session {
       for (std::size_t i = 0; i < reply.tensors.size(); ++i) {
         if (reply.head.tensors[i].name == "output") result.output = std::move(reply.tensors[i]);
         if (reply.head.tensors[i].name == "visible") result.visible = std::move(reply.tensors[i]);
+        if (reply.head.tensors[i].name == "qk") result.qk = std::move(reply.tensors[i]);
       }
       if (want_rows) result.rows = take_rows(reply);
       return result;
@@ -166,20 +145,16 @@ class ProcessTarget final : public Target {
   const Capabilities& capabilities() const override { return shared_->claims; }
 
   Answer<std::unique_ptr<Session>> open(const SessionConfig& config) override {
-    if (config.batch < 1) {
-      throw std::invalid_argument(fmt::format("batch = {}: must be at least 1", config.batch));
-    }
-    if (const std::string_view field = uncarried_field(config); !field.empty()) {
-      return Refusal{fmt::format(
-          "the protocol does not carry {}; leave it at its default, or do not claim it", field)};
-    }
+    check_session_config(config);
     if (!connection_ || connection_->broken()) {
       if (auto failure = start()) return std::move(*failure);
     }
     const auto id = connection_->next_id();
     const std::int64_t number = ++last_session_;
+    const std::vector<NamedTensor> tensors = session_tensors(config);
     const Request request{
-        "open", id, open_head(id, number, config), {}, shared_->options.time_limit, no_tensors};
+        "open",    id, open_head(id, number, config), tensors, shared_->options.time_limit,
+        no_tensors};
     return ask<std::unique_ptr<Session>>(*connection_, request, [&](Reply&&) {
       return std::make_unique<ProcessSession>(shared_, connection_, number, config);
     });

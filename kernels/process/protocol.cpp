@@ -1,11 +1,12 @@
 // Encoding and decoding of protocol heads.
 #include "kernels/process/protocol.h"
 
-#include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "kernels/process/protocol_json.h"
 
 namespace kvcheck::kernels {
 namespace {
@@ -35,23 +36,10 @@ std::string shown(std::string_view bytes, std::size_t most) {
   return bytes.size() > most ? text + "..." : text;
 }
 
-json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
 json request(const char* kind, std::int64_t id) { return {{"kind", kind}, {"id", id}}; }
 
 json request(const char* kind, std::int64_t id, std::int64_t session) {
   return {{"kind", kind}, {"id", id}, {"session", session}};
-}
-
-json descriptions(std::span<const NamedTensor> tensors) {
-  json list = json::array();
-  for (const auto& [name, tensor] : tensors) {
-    list.push_back({{"name", name}, {"type", to_string(tensor->type)}, {"shape", tensor->shape}});
-  }
-  return list;
 }
 
 json counts(std::span<const std::int64_t> values) {
@@ -104,21 +92,27 @@ class Fields {
   }
 
   template <class T>
-  std::set<T> set(const char* field) const {
-    std::set<T> result;
+  std::vector<T> list(const char* field) const {
+    std::vector<T> result;
     if (!has(field)) return result;
-    const json& list = at(field);
-    if (!list.is_array()) {
+    const json& items = at(field);
+    if (!items.is_array()) {
       throw ProtocolError(fmt::format("{}.{} must be an array", name_, field));
     }
-    for (const json& item : list) {
+    for (const json& item : items) {
       if (!fits<T>(item)) {
         throw ProtocolError(fmt::format("{}.{} holds {}: has the wrong type", name_, field,
                                         shown(item.dump(), 60)));
       }
-      result.insert(item.get<T>());
+      result.push_back(item.get<T>());
     }
     return result;
+  }
+
+  template <class T>
+  std::set<T> set(const char* field) const {
+    const std::vector<T> items = list<T>(field);
+    return std::set<T>(items.begin(), items.end());
   }
 
  private:
@@ -129,7 +123,7 @@ class Fields {
     } else if constexpr (std::is_same_v<T, std::string>) {
       return value.is_string();
     } else if constexpr (std::is_floating_point_v<T>) {
-      return value.is_number();
+      return value.is_json_number();
     } else {
       return value.is_number_integer();
     }
@@ -174,6 +168,21 @@ Arithmetic decode_arithmetic(const json& object, std::string name) {
   read("rescale_block", result.rescale_block);
   read("splits", result.splits);
   read("merges_by_lse", result.merges_by_lse);
+  return result;
+}
+
+std::map<std::string, std::int64_t> decode_multiples(const Fields& claims) {
+  std::map<std::string, std::int64_t> result;
+  constexpr const char* kField = "head_size_multiple_with";
+  if (!claims.has(kField)) return result;
+  const Fields multiples(claims.at(kField), fmt::format("capabilities.{}", kField));
+  for (const auto& [feature, unused] : claims.at(kField).items()) {
+    result[feature] = multiples.get<std::int64_t>(feature.c_str());
+    if (result[feature] < 1) {
+      throw ProtocolError(fmt::format("capabilities.{}[\"{}\"] = {}: must be at least 1", kField,
+                                      feature, result[feature]));
+    }
+  }
   return result;
 }
 
@@ -240,28 +249,6 @@ std::string hello_head(std::int64_t id) {
   return head.dump();
 }
 
-std::string open_head(std::int64_t id, std::int64_t session, const SessionConfig& config) {
-  json head = request("open", id, session);
-  head["config"] = {{"op", config.op},
-                    {"opset", config.opset},
-                    {"batch", config.batch},
-                    {"query_heads", config.query_heads},
-                    {"kv_heads", config.kv_heads},
-                    {"head_size", config.head_size},
-                    {"value_head_size", config.value_head_size},
-                    {"element_type", to_string(config.element_type)},
-                    {"layout", config.layout},
-                    {"capacity", config.capacity},
-                    {"window_size", config.window_size},
-                    {"causal", config.causal},
-                    {"nonpad_kv_seqlen", config.nonpad_kv_seqlen},
-                    {"share_buffers", config.share_buffers},
-                    {"mask", config.mask},
-                    {"scale", number(config.scale)},
-                    {"initial_poison", number(config.initial_poison)}};
-  return head.dump();
-}
-
 std::string step_head(std::int64_t id, std::int64_t session, const StepRequest& step,
                       bool want_rows, std::span<const NamedTensor> tensors) {
   json head = request("step", id, session);
@@ -269,10 +256,10 @@ std::string step_head(std::int64_t id, std::int64_t session, const StepRequest& 
   head["queries"] = counts(step.queries);
   if (want_rows) head["want_rows"] = true;
   if (step.poison) {
-    head["poison"] = {{"value", number(step.poison->value)},
+    head["poison"] = {{"value", json_number(step.poison->value)},
                       {"first_row", counts(step.poison->first_row)}};
   }
-  head["tensors"] = descriptions(tensors);
+  head["tensors"] = json_descriptions(tensors);
   return head.dump();
 }
 
@@ -287,7 +274,7 @@ std::string load_head(std::int64_t id, std::int64_t session, std::span<const std
                       std::span<const NamedTensor> tensors) {
   json head = request("load", id, session);
   head["lengths"] = counts(lengths);
-  head["tensors"] = descriptions(tensors);
+  head["tensors"] = json_descriptions(tensors);
   return head.dump();
 }
 
@@ -355,6 +342,12 @@ Capabilities decode_hello(std::string_view head) {
   result.operators = claims.set<std::string>("operators");
   result.opsets = claims.set<int>("opsets");
   result.element_types = claims.set<std::string>("element_types");
+  if (claims.has("element_types_where")) {
+    const Fields where(claims.at("element_types_where"), "capabilities.element_types_where");
+    for (const auto& [op, unused] : claims.at("element_types_where").items()) {
+      result.element_types_where[op] = where.set<std::string>(op.c_str());
+    }
+  }
   result.layouts = claims.set<std::string>("layouts");
   result.features = claims.set<std::string>("features");
   result.head_size_multiple = claims.get_or("head_size_multiple", result.head_size_multiple);
@@ -362,6 +355,8 @@ Capabilities decode_hello(std::string_view head) {
     throw ProtocolError(fmt::format("capabilities.head_size_multiple = {}: must be at least 1",
                                     result.head_size_multiple));
   }
+  result.head_size_multiple_with = decode_multiples(claims);
+  result.isas = claims.list<std::string>("isas");
   if (claims.has("arithmetic")) {
     result.arithmetic = decode_arithmetic(claims.at("arithmetic"), "capabilities.arithmetic");
   }

@@ -47,10 +47,9 @@ struct NamedTensor {
   const Tensor* tensor = nullptr;
 };
 
-/// Heads of requests, as compact JSON. Numbers that JSON lacks are the strings "nan", "inf" and
-/// "-inf".
+/// Heads of requests, as compact JSON; session_head.h has that of open. Numbers that JSON lacks
+/// are the strings "nan", "inf" and "-inf".
 std::string hello_head(std::int64_t id);
-std::string open_head(std::int64_t id, std::int64_t session, const SessionConfig& config);
 std::string step_head(std::int64_t id, std::int64_t session, const StepRequest& request,
                       bool want_rows, std::span<const NamedTensor> tensors);
 std::string rollback_head(std::int64_t id, std::int64_t session,

@@ -97,12 +97,38 @@ class AnswerCheck {
   std::size_t taken_ = 0;
 };
 
+/// How the cache stores its elements.
+ElementType storage_type(const SessionConfig& config) {
+  const std::string& kind = config.quantisation.kind;
+  if (kind == "int8") return ElementType::i8;
+  if (kind == "int4") return ElementType::u8;
+  if (kind == "fp8") return ElementType::f8e4m3;
+  return config.element_type;
+}
+
+/// [B,Nk,rows,lanes], two lanes in a byte of int4.
+Shape rows_shape(const SessionConfig& config, std::int64_t rows, std::int64_t lanes) {
+  const std::int64_t stored = config.quantisation.kind == "int4" ? (lanes + 1) / 2 : lanes;
+  return {config.batch, config.kv_heads, rows, stored};
+}
+
 const TensorHead* take_rows(AnswerCheck& check, const SessionConfig& config) {
-  const auto* key = check.take("rows.key", true, config.element_type,
-                               {config.batch, config.kv_heads, kAny, config.head_size});
-  check.take("rows.value", true, config.element_type,
-             {config.batch, config.kv_heads, key->shape[2], config.value_head_size});
+  const ElementType type = storage_type(config);
+  const auto* key = check.take("rows.key", true, type, rows_shape(config, kAny, config.head_size));
+  check.take("rows.value", true, type, rows_shape(config, key->shape[2], config.value_head_size));
   return key;
+}
+
+/// A mask of rank 1 to 4, whose dimensions but the last may be 1 in place of many.
+void check_mask(const Tensor& mask, std::int64_t queries, const SessionConfig& config) {
+  Shape shape{config.batch, config.query_heads, queries, kAny};
+  const auto rank = std::clamp<std::size_t>(mask.shape.size(), 1, 4);
+  shape.erase(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(rank));
+  for (std::size_t i = 0; i + 1 < std::min(rank, mask.shape.size()); ++i) {
+    if (mask.shape[i] == 1) shape[i] = 1;
+  }
+  check_request_tensor(
+      "mask", mask, config.mask == "boolean" ? ElementType::boolean : config.element_type, shape);
 }
 
 }  // namespace
@@ -114,6 +140,33 @@ void check_counts(std::string_view name, std::span<const std::int64_t> counts, s
   }
   throw std::invalid_argument(fmt::format("{} = [{}]: must hold {} counts, each at least 0", name,
                                           fmt::join(counts, ","), batch));
+}
+
+void check_session_config(const SessionConfig& config) {
+  if (config.batch < 1) {
+    throw std::invalid_argument(fmt::format("batch = {}: must be at least 1", config.batch));
+  }
+  const ElementType type = config.element_type;
+  if (config.head_sink) {
+    check_request_tensor("head_sink", *config.head_sink, type, {config.query_heads});
+  }
+  if (config.rotary) {
+    check_request_tensor("rotary.cos", config.rotary->cos, type, {kAny, kAny});
+    check_request_tensor("rotary.sin", config.rotary->sin, type, config.rotary->cos.shape);
+  }
+  if (config.qk_norm) {
+    const Shape lanes{config.head_size};
+    check_request_tensor("qk_norm.query_weight", config.qk_norm->query_weight, type, lanes);
+    check_request_tensor("qk_norm.key_weight", config.qk_norm->key_weight, type, lanes);
+  }
+  if (config.quantisation.quantised()) {
+    const Shape scales =
+        config.quantisation.per_channel ? Shape{config.kv_heads, config.head_size} : Shape{1};
+    check_request_tensor("quantisation.key_scale", config.quantisation.key_scale, ElementType::f32,
+                         scales);
+    check_request_tensor("quantisation.value_scale", config.quantisation.value_scale,
+                         ElementType::f32, scales);
+  }
 }
 
 void check_step_request(const StepRequest& request, const SessionConfig& config) {
@@ -131,23 +184,27 @@ void check_step_request(const StepRequest& request, const SessionConfig& config)
     throw std::invalid_argument(fmt::format("mask is {} but the session has mask {}",
                                             request.mask ? "given" : "absent", config.mask));
   }
-  if (request.mask) {
-    Shape shape{config.batch, config.query_heads, queries, kAny};
-    const auto rank = std::clamp<std::size_t>(request.mask->shape.size(), 2, 4);
-    shape.erase(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(rank));
-    check_request_tensor("mask", *request.mask,
-                         config.mask == "boolean" ? ElementType::boolean : type, shape);
+  if (request.mask) check_mask(*request.mask, queries, config);
+  const bool positions = config.rotary && config.rotary->position_ids;
+  if (request.position_ids.has_value() != positions) {
+    throw std::invalid_argument(
+        fmt::format("position_ids are {} but rotary.position_ids of the session is {}",
+                    request.position_ids ? "given" : "absent", positions));
+  }
+  if (positions) {
+    check_request_tensor("position_ids", *request.position_ids, ElementType::i64,
+                         {config.batch, kAny});
   }
   if (request.poison) check_counts("poison.first_row", request.poison->first_row, config.batch);
 }
 
 void check_load_request(const LoadRequest& request, const SessionConfig& config) {
   check_counts("lengths", request.lengths, config.batch);
-  check_request_tensor("rows.key", request.rows.key, config.element_type,
-                       {config.batch, config.kv_heads, kAny, config.head_size});
-  check_request_tensor(
-      "rows.value", request.rows.value, config.element_type,
-      {config.batch, config.kv_heads, request.rows.key.shape[2], config.value_head_size});
+  const ElementType type = storage_type(config);
+  check_request_tensor("rows.key", request.rows.key, type,
+                       rows_shape(config, kAny, config.head_size));
+  check_request_tensor("rows.value", request.rows.value, type,
+                       rows_shape(config, request.rows.key.shape[2], config.value_head_size));
 }
 
 void check_step_answer(std::span<const TensorHead> tensors, std::int64_t queries, bool want_rows,
@@ -163,6 +220,11 @@ void check_step_answer(std::span<const TensorHead> tensors, std::int64_t queries
   if (want_rows) {
     rows = take_rows(check, config)->shape[2];
     allowed += "rows.key rows.value ";
+  }
+  if (config.qk_output != "none") {
+    check.take("qk", claims.outputs && queries > 0, config.element_type,
+               {config.batch, config.query_heads, queries, kAny});
+    allowed += "qk ";
   }
   if (claims.visible) {
     check.take("visible", queries > 0, ElementType::boolean, {config.batch, queries, rows});

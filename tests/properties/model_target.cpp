@@ -162,6 +162,7 @@ kernels::Capabilities all_capabilities() {
                 "cache_fp8",        "load",
                 "queryless_append", "rollback",
                 "checks_rollback"};
+  c.features.insert({"mask_one_row", "bidirectional_chunks", "batched_questions"});
   return c;
 }
 
