@@ -107,8 +107,9 @@ const Arithmetic& Capabilities::arithmetic_of(std::string_view op, std::string_v
   return arithmetic;
 }
 
-bool Capabilities::has_at(std::string_view feature, int opset) const {
-  if (has(feature)) return true;
+bool Capabilities::has_at(std::string_view feature, int opset,
+                          std::string_view element_type) const {
+  if (has(feature) || has(fmt::format("{} {}", feature, element_type))) return true;
   for (int first = 23; first <= opset; ++first) {
     if (has(fmt::format("{} from {}", feature, first))) return true;
   }

@@ -83,7 +83,7 @@ struct Capabilities {
   /// cache_int8", "block cache_int4".
   std::map<std::string, std::int64_t> head_size_multiple_with;
   /// Optional abilities and promises, by name; those of attention may also be claimed from an opset
-  /// on: "short_mask from 25".
+  /// on or for an element type: "short_mask from 25", "short_mask f64".
   ///   mask_boolean mask_additive   attn_mask of the attention operator
   ///   nonpad_kv_seqlen             opset 24
   ///   queries_differ               attention: queries and new tokens of a step may differ
@@ -126,6 +126,10 @@ struct Capabilities {
   ///   repeat_bits                  ... happened before: two runs are alike
   ///   nan_safe                     promise: NaN in unspecified rows has no influence
   ///   nan_safe_gqa                 the same, of gqa alone
+  ///   Limits, which take something away:
+  ///   huge_has_influence           attention: so may the largest finite value there, since its
+  ///                                products overflow before they are masked
+  ///   no_softmax_precision_bf16    softmax_precision, but not in bf16
   std::set<std::string> features;
   /// Instruction sets that can run here and give the same bits, widest first: "avx512", "avx2".
   std::vector<std::string> isas;
@@ -137,8 +141,8 @@ struct Capabilities {
   const Arithmetic& arithmetic_of(std::string_view op, std::string_view element_type,
                                   int opset = 0) const;
   bool has(std::string_view feature) const { return features.count(std::string(feature)) > 0; }
-  /// The same at an opset.
-  bool has_at(std::string_view feature, int opset) const;
+  /// The same at an opset and for an element type.
+  bool has_at(std::string_view feature, int opset, std::string_view element_type) const;
 };
 
 /// Rotary embedding of queries and new keys (gqa, do_rotary = 1). Pairs are (i, i + lanes/2), or

@@ -79,7 +79,7 @@ std::string missing_operator_feature(const Capabilities& target, const Scenario&
       {s.softmax_precision.has_value(), "softmax_precision"},
   };
   for (const auto& [used, feature] : uses) {
-    if (used && !target.has_at(feature, s.opset)) return std::string(feature);
+    if (used && !claims(target, s, feature)) return std::string(feature);
   }
   return "";
 }
@@ -140,7 +140,7 @@ std::string missing_step_feature(const Capabilities& target, const Scenario& sce
         const bool many = scenario.batch > 1 && largest(append.queries) > 1;
         if (many && !target.has("batched_questions")) return "batched_questions";
       } else if (!scenario.nonpad_kv_seqlen && only_asks(append)) {
-        if (!target.has_at("empty_append", scenario.opset)) return "empty_append";
+        if (!claims(target, scenario, "empty_append")) return "empty_append";
       } else if (scenario.op == Operator::gqa) {
         const std::string missing = missing_gqa_feature(target, scenario, append, lengths);
         if (!missing.empty()) return missing;
@@ -273,6 +273,14 @@ bool bears_nan(const Capabilities& target, const Scenario& scenario) {
   return target.has("nan_safe") || (scenario.op == Operator::gqa && target.has("nan_safe_gqa"));
 }
 
+bool bears_huge(const Capabilities& target, const Scenario& scenario) {
+  return scenario.op == Operator::gqa || !claims(target, scenario, "huge_has_influence");
+}
+
+bool claims(const Capabilities& target, const Scenario& scenario, std::string_view feature) {
+  return target.has_at(feature, scenario.opset, to_string(scenario.element_type));
+}
+
 std::string fixed_tensors_reason(const Scenario& scenario) {
   return scenario.fill.kind == model::FillKind::literal
              ? "the tensors of the scenario are spelled out"
@@ -319,6 +327,11 @@ std::string unsupported_reason(const Capabilities& target, const Scenario& scena
   if (scenario.op == Operator::attention && scenario.mask.kind == model::MaskKind::additive &&
       !target.has("mask_additive")) {
     return "mask_additive";
+  }
+  if (scenario.poison == model::Poison::huge && !bears_huge(target, scenario)) return "poison huge";
+  if (scenario.softmax_precision == model::ElementType::bf16 &&
+      target.has("no_softmax_precision_bf16")) {
+    return "softmax_precision bf16";
   }
   std::string feature = missing_quantisation(target, scenario);
   if (feature.empty() && scenario.op == Operator::gqa) feature = broken_multiple(target, scenario);

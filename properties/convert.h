@@ -30,6 +30,13 @@ model::ArithmeticProfile arithmetic_profile(const kernels::Capabilities& target,
 /// Whether the target promises that NaN in unspecified rows has no influence here.
 bool bears_nan(const kernels::Capabilities& target, const model::Scenario& scenario);
 
+/// Whether the largest finite values in unspecified rows must have no influence here.
+bool bears_huge(const kernels::Capabilities& target, const model::Scenario& scenario);
+
+/// Whether the target claims a feature at the scenario's opset and element type.
+bool claims(const kernels::Capabilities& target, const model::Scenario& scenario,
+            std::string_view feature);
+
 /// Why the scenario cannot be run with other data: its tensors are spelled out. Empty = it can.
 std::string fixed_tensors_reason(const model::Scenario& scenario);
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <variant>
 
+#include "properties/convert.h"
+
 namespace kvcheck::properties {
 namespace {
 
@@ -28,7 +30,7 @@ class FeatureDrawing {
 
  private:
   bool wants(std::string_view feature, int chance) {
-    return target_.has_at(feature, s_.opset) && draw_.percent(chance);
+    return claims(target_, s_, feature) && draw_.percent(chance);
   }
 
   void run_gqa() {
@@ -141,7 +143,7 @@ void draw_mask(const Capabilities& target, Draw& draw, std::int64_t longest, Sce
   s.mask.kind = boolean && (!additive || draw.percent(60)) ? model::MaskKind::boolean
                                                            : model::MaskKind::additive;
   const bool broadcast = target.has("mask_broadcast");
-  const bool one_row = !gqa && target.has_at("mask_one_row", s.opset);
+  const bool one_row = !gqa && claims(target, s, "mask_one_row");
   s.mask.rank = gqa ? 4 : static_cast<int>(draw.between(2, 4));
   if (one_row && draw.percent(10)) s.mask.rank = 1;
   s.mask.hidden_percent = static_cast<int>(draw.pick({0, 10, 30, 60, 90, 100}));
@@ -149,7 +151,7 @@ void draw_mask(const Capabilities& target, Draw& draw, std::int64_t longest, Sce
   s.mask.empty_rows = !gqa && draw.percent(30);
   if (broadcast) draw_broadcast(draw, s.mask);
   if (one_row && s.mask.rank >= 2) s.mask.one_query = draw.percent(15);
-  if (!gqa && s.opset >= 24 && target.has_at("short_mask", s.opset) && draw.percent(20)) {
+  if (!gqa && s.opset >= 24 && claims(target, s, "short_mask") && draw.percent(20)) {
     const std::int64_t room =
         s.nonpad_kv_seqlen ? s.cache.capacity - longest : fewest_columns(s) - 1;
     s.mask.missing_columns = std::clamp<std::int64_t>(draw.pick({1, 1, 2, 5}), 0, room);

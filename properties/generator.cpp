@@ -175,7 +175,7 @@ class Drawing {
   /// Whether a step may ask queries of what the cache holds, without tokens of its own.
   bool may_only_ask() const {
     if (family_ == Family::gqa_full) return target_.has("shared_kv") && !s_.packed_qkv;
-    return family_ == Family::attention_past && target_.has_at("empty_append", s_.opset);
+    return family_ == Family::attention_past && claims(target_, s_, "empty_append");
   }
 
   void draw_question() {

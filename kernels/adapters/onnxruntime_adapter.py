@@ -58,7 +58,8 @@ def features_of(release):
     features = ["mask_boolean", "mask_additive", "mask_broadcast", "queries_differ", "input_rank_3",
                 "softcap", "softmax_precision", "qk_output", "separate_buffers", "ragged_prompt",
                 "packed_qkv", "smooth_softmax", "head_sink", "rotary", "attention_bias",
-                "load", "queryless_append", "rollback", "nan_safe_gqa"]
+                "load", "queryless_append", "rollback", "nan_safe_gqa",
+                "huge_has_influence f64", "no_softmax_precision_bf16"]
     if release >= (1, 24):
         features.append("empty_window")
     if release >= (1, 25):
@@ -70,7 +71,7 @@ def features_of(release):
     if release >= (1, 32):
         features += ["batched_chunks", "ragged_prompt_block", "idle_entries", "attention_window",
                      "right_window", "mask_one_row from 25", "short_mask from 25",
-                     "empty_append from 25"]
+                     "empty_append from 25", "huge_has_influence from 25"]
     return features
 
 

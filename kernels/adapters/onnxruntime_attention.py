@@ -94,7 +94,8 @@ class AttentionSession:
         """As the operator takes it; rows_first: [B,S,N,H], else [B,N,S,H] of a buffer."""
         if self.config.input_rank == 3:
             flat = array if rows_first else array.transpose(0, 2, 1, 3)
-            return numpy.ascontiguousarray(flat).reshape(flat.shape[:2] + (-1,))
+            return numpy.ascontiguousarray(flat).reshape(
+                flat.shape[:2] + (flat.shape[2] * flat.shape[3],))
         return heads_first(array) if rows_first else array
 
     def attend(self, feeds, mask):

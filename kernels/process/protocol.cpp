@@ -123,7 +123,7 @@ class Fields {
     } else if constexpr (std::is_same_v<T, std::string>) {
       return value.is_string();
     } else if constexpr (std::is_floating_point_v<T>) {
-      return value.is_json_number();
+      return value.is_number();
     } else {
       return value.is_number_integer();
     }

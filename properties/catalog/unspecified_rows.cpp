@@ -13,6 +13,10 @@ model::Poison other_poison(const Case& c) {
   if (bears_nan(c.capabilities(), c.scenario()) && c.scenario().poison != model::Poison::nan) {
     return model::Poison::nan;
   }
+  if (!bears_huge(c.capabilities(), c.scenario())) {
+    return c.scenario().poison == model::Poison::finite ? model::Poison::zero
+                                                        : model::Poison::finite;
+  }
   return c.scenario().poison == model::Poison::huge ? model::Poison::finite : model::Poison::huge;
 }
 
