@@ -110,6 +110,7 @@ TESTED_ELSEWHERE = {
     "properties/position_text.cpp": "tests/properties/read_back_test.cpp",
     "properties/requests.cpp": "tests/properties/execution_test.cpp",
     "properties/run_record_json.cpp": "tests/properties/run_record_test.cpp",
+    "properties/step_draw.cpp": "tests/properties/generator_test.cpp",
     "properties/tensor_writer.h": "tests/properties/parameter_tensors_test.cpp",
     "properties/variant.cpp": PROMISES,
     "properties/verdict.cpp": "tests/properties/run_record_test.cpp",
