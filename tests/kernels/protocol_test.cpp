@@ -1,7 +1,6 @@
 // Frames and heads as they travel.
 #include "kernels/process/protocol.h"
 
-#include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -47,19 +46,6 @@ TEST(FramePrefix, RejectsLengthsOverTheLimits) {
                     decode_prefix(encode_prefix({0, kBodyLimit + 1}));
                   }),
                   "2147483649");
-}
-
-TEST(RequestHead, WritesNumbersThatJsonLacksAsWords) {
-  SessionConfig config;
-  config.initial_poison = std::numeric_limits<double>::quiet_NaN();
-  const std::string head = open_head(3, 4, config);
-  expect_contains(head, "\"initial_poison\":\"nan\"");
-  expect_contains(head, "\"id\":3");
-  expect_contains(head, "\"session\":4");
-  config.initial_poison = -std::numeric_limits<double>::infinity();
-  expect_contains(open_head(3, 4, config), "\"initial_poison\":\"-inf\"");
-  config.initial_poison = 0x1p-149;
-  expect_contains(open_head(3, 4, config), "\"initial_poison\":1.40129846432481");
 }
 
 TEST(RequestHead, ListsTensorsInTheOrderOfTheBody) {
@@ -146,6 +132,24 @@ TEST(HelloAnswer, LeavesOutTakesTheDefaults) {
   EXPECT_TRUE(claims.features.empty());
 }
 
+TEST(HelloAnswer, ReadsClaimsOfOneOperatorOrFeature) {
+  const Capabilities claims = decode_hello(
+      R"({"protocol":1,"name":"n","version":"2","capabilities":{
+          "element_types_where":{"gqa":["f16"]},"head_size_multiple_with":{"rotary":16},
+          "isas":["avx512","avx2"],"features":["short_mask from 25","softcap f64"],
+          "arithmetic_where":{"attention f16":{"splits":2},"attention f16 25":{"splits":3}}}})");
+  EXPECT_EQ(claims.element_types_where.at("gqa"), std::set<std::string>{"f16"});
+  EXPECT_EQ(claims.head_size_multiple_with.at("rotary"), 16);
+  EXPECT_EQ(claims.isas, (std::vector<std::string>{"avx512", "avx2"}));
+  EXPECT_FALSE(claims.has_at("short_mask", 24, "f32"));
+  EXPECT_TRUE(claims.has_at("short_mask", 25, "f32"));
+  EXPECT_TRUE(claims.has_at("softcap", 23, "f64"));
+  EXPECT_FALSE(claims.has_at("softcap", 25, "f16"));
+  EXPECT_EQ(claims.arithmetic_of("attention", "f16", 24).splits, 2);
+  EXPECT_EQ(claims.arithmetic_of("attention", "f16", 25).splits, 3);
+  EXPECT_EQ(claims.arithmetic_of("gqa", "f16", 1).splits, 1);
+}
+
 TEST(HelloAnswer, NamesTheFieldThatIsWrong) {
   const auto error = [](const std::string& claims) {
     return error_of([&] {
@@ -156,6 +160,8 @@ TEST(HelloAnswer, NamesTheFieldThatIsWrong) {
   expect_contains(error(R"({"rows":1})"), "capabilities.rows = 1");
   expect_contains(error(R"({"opsets":["23"]})"), "capabilities.opsets holds \"23\"");
   expect_contains(error(R"({"head_size_multiple":0})"), "head_size_multiple = 0");
+  expect_contains(error(R"({"head_size_multiple_with":{"rotary":0}})"), "with[\"rotary\"] = 0");
+  expect_contains(error(R"({"element_types_where":{"gqa":"f32"}})"), "where.gqa must be an array");
   expect_contains(error(R"({"arithmetic":{"exp_error":"small"}})"),
                   "capabilities.arithmetic.exp_error");
   expect_contains(error(R"({"arithmetic":{"splits":-1}})"),

@@ -98,8 +98,13 @@ TEST(StepRequestCheck, TakesAMaskOfAnyRankWhereTheSessionHasOne) {
   EXPECT_EQ(request_error(step, config), "(no error)");
   step.mask = Tensor::zeros(ElementType::boolean, {3, 9});
   expect_contains(request_error(step, config), "the session takes boolean [2,any]");
-  step.mask = Tensor::zeros(ElementType::boolean, {9});
-  expect_contains(request_error(step, config), "mask is boolean [9]");
+  for (const std::vector<std::int64_t>& shape :
+       {std::vector<std::int64_t>{9}, {1, 9}, {1, 2, 9}, {1, 4, 1, 9}}) {
+    step.mask = Tensor::zeros(ElementType::boolean, shape);
+    EXPECT_EQ(request_error(step, config), "(no error)");
+  }
+  step.mask = Tensor::zeros(ElementType::boolean, {});
+  expect_contains(request_error(step, config), "mask is boolean []");
   step.mask.reset();
   expect_contains(request_error(step, config), "mask is absent");
 }
@@ -137,6 +142,31 @@ TEST(StepAnswerCheck, ReadsVisibilityOverTheRowsOfTheAnswer) {
   EXPECT_EQ(answer_error({visible}, claims), "(no error)");
   expect_contains(answer_error({visible, kKey, kValue}, claims, true), "must be boolean [2,2,6]");
   expect_contains(answer_error({visible, kOutput}, claims), "this request takes visible");
+}
+
+TEST(StepAnswerCheck, TakesTheIntermediateOfASessionThatHasOne) {
+  const TensorHead qk{"qk", ElementType::f16, {2, 4, 2, 9}, 288};
+  expect_contains(answer_error({kOutput, qk}, {}), "this request takes output");
+  SessionConfig config = config_of_two();
+  config.qk_output = "biased";
+  const auto error = [&](const std::vector<TensorHead>& tensors) {
+    return error_of<ProtocolError>([&] { check_step_answer(tensors, 2, false, {}, config); });
+  };
+  EXPECT_EQ(error({kOutput, qk}), "(no error)");
+  expect_contains(error({kOutput}), "lacks the tensor qk, which must be f16 [2,4,2,any]");
+}
+
+TEST(RowsAnswerCheck, WantsCodesOfAQuantisedCache) {
+  SessionConfig config = config_of_two();
+  config.value_head_size = 8;
+  config.quantisation.kind = "int4";
+  const TensorHead key{"rows.key", ElementType::u8, {2, 2, 6, 4}, 96};
+  TensorHead value{"rows.value", ElementType::u8, {2, 2, 6, 4}, 96};
+  EXPECT_NO_THROW(check_rows_answer(std::vector{key, value}, config));
+  value.type = ElementType::i8;
+  EXPECT_THROW(check_rows_answer(std::vector{key, value}, config), ProtocolError);
+  config.quantisation.kind = "int8";
+  EXPECT_THROW(check_rows_answer(std::vector{key, value}, config), ProtocolError);
 }
 
 TEST(RowsAnswerCheck, WantsBothOfOneLength) {

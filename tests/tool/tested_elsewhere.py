@@ -6,6 +6,7 @@ BENCH_PEERS = "tests/tool/bench_peers_test.py"
 CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
+FAULTS = "tests/kernels/faults_test.cpp"
 FLASH_BITS = "tests/kernels/flash_bits_test.cpp"
 FLASH_KERNELS = "tests/kernels/flash_kernels_test.cpp"
 FLASH_VALUES = "tests/kernels/flash_values_test.cpp"
@@ -22,6 +23,8 @@ WRONG_MODELS = "tests/model/wrong_models_test.cpp"
 TESTED_ELSEWHERE = {
     "kernels/adapters/kvcheck_adapter.py": "tests/kernels/process_target_test.cpp",
     "kernels/adapters/kvcheck_frames.py": "tests/kernels/process_target_test.cpp",
+    "kernels/adapters/kvcheck_config.py": "tests/kernels/session_head_test.cpp",
+    "kernels/adapters/onnxruntime_gqa_run.py": "tests/tool/onnxruntime_test.py",
     "kernels/adapters/onnxruntime_adapter.py": ONNXRUNTIME,
     "kernels/adapters/onnxruntime_attention.py": ONNXRUNTIME,
     "kernels/adapters/onnxruntime_gqa.py": ONNXRUNTIME,
@@ -38,8 +41,12 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/flash/kernels.h": FLASH_KERNELS,
     "kernels/cpu/flash/kernels_portable.cpp": FLASH_BITS,
     "kernels/cpu/flash/kernels_simd.cpp": FLASH_KERNELS,
-    "kernels/cpu/naive/mistakes.cpp": "tests/kernels/faults_test.cpp",
+    "kernels/cpu/naive/mistakes.cpp": FAULTS,
     "kernels/cpu/naive/naive_attention.cpp": CPU,
+    "kernels/cpu/planted/attention_fault_list.cpp": FAULTS,
+    "kernels/cpu/planted/cache_fault_list.cpp": FAULTS,
+    "kernels/cpu/planted/fault_list.h": FAULTS,
+    "kernels/cpu/planted/planted_target.cpp": FAULTS,
     "kernels/cpu/config_check.cpp": REQUESTS,
     "kernels/cpu/feature_check.cpp": "tests/kernels/cpu_feature_requests_test.cpp",
     "kernels/cpu/mask_check.cpp": "tests/kernels/cpu_feature_requests_test.cpp",
@@ -48,6 +55,7 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/step_check.cpp": REQUESTS,
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
     "kernels/process/child_process.cpp": "tests/kernels/process_target_test.cpp",
+    "kernels/process/protocol_json.h": "tests/kernels/session_head_test.cpp",
     "kernels/process/sigpipe_block.h": "tests/kernels/process_target_test.cpp",
     "model/arithmetic_profile.cpp": "tests/model/error_bound_test.cpp",
     "model/attention_row.h": "tests/model/oracle_test.cpp",
@@ -110,6 +118,7 @@ TESTED_ELSEWHERE = {
     "properties/position_text.cpp": "tests/properties/read_back_test.cpp",
     "properties/requests.cpp": "tests/properties/execution_test.cpp",
     "properties/run_record_json.cpp": "tests/properties/run_record_test.cpp",
+    "properties/step_draw.cpp": "tests/properties/generator_test.cpp",
     "properties/tensor_writer.h": "tests/properties/parameter_tensors_test.cpp",
     "properties/variant.cpp": PROMISES,
     "properties/verdict.cpp": "tests/properties/run_record_test.cpp",
