@@ -99,6 +99,7 @@ Tensor Tensor::zeros(ElementType type, std::vector<std::int64_t> shape) {
 
 const Arithmetic& Capabilities::arithmetic_of(std::string_view op, std::string_view element_type,
                                               int opset) const {
+  if (arithmetic_where.empty()) return arithmetic;
   const std::string pair = fmt::format("{} {}", op, element_type);
   for (const std::string& where : {fmt::format("{} {}", pair, opset), pair}) {
     const auto found = arithmetic_where.find(where);

@@ -129,7 +129,7 @@ struct Capabilities {
   ///   Limits, which take something away:
   ///   huge_has_influence           attention: so may the largest finite value there, since its
   ///                                products overflow before they are masked
-  ///   no_softmax_precision_bf16    softmax_precision, but not in bf16
+  ///   no_softmax_precision_bf16 no_empty_append_rank_3   not in bf16; not with input_rank 3
   std::set<std::string> features;
   /// Instruction sets that can run here and give the same bits, widest first: "avx512", "avx2".
   std::vector<std::string> isas;

@@ -140,7 +140,8 @@ std::string missing_step_feature(const Capabilities& target, const Scenario& sce
         const bool many = scenario.batch > 1 && largest(append.queries) > 1;
         if (many && !target.has("batched_questions")) return "batched_questions";
       } else if (!scenario.nonpad_kv_seqlen && only_asks(append)) {
-        if (!claims(target, scenario, "empty_append")) return "empty_append";
+        const bool flat = scenario.input_rank == 3 && target.has("no_empty_append_rank_3");
+        if (flat || !claims(target, scenario, "empty_append")) return "empty_append";
       } else if (scenario.op == Operator::gqa) {
         const std::string missing = missing_gqa_feature(target, scenario, append, lengths);
         if (!missing.empty()) return missing;
@@ -152,6 +153,22 @@ std::string missing_step_feature(const Capabilities& target, const Scenario& sce
     }
   }
   return "";
+}
+
+/// What the target declares where the softmax has a type of its own ("attention f64 softmax f16",
+/// with the opset after the type where that decides), else for operator, type and opset.
+const kernels::Arithmetic& declared_arithmetic(const Capabilities& target, const Scenario& s) {
+  const auto op = to_string(s.op), type = to_string(s.element_type);
+  if (s.softmax_precision && !target.arithmetic_where.empty()) {
+    const auto precision = to_string(*s.softmax_precision);
+    for (const std::string& where :
+         {fmt::format("{} {} {} softmax {}", op, type, s.opset, precision),
+          fmt::format("{} {} softmax {}", op, type, precision)}) {
+      const auto found = target.arithmetic_where.find(where);
+      if (found != target.arithmetic_where.end()) return found->second;
+    }
+  }
+  return target.arithmetic_of(op, type, s.opset);
 }
 
 }  // namespace
@@ -237,8 +254,7 @@ kernels::SessionConfig session_config(const Scenario& scenario, const model::Tim
 }
 
 model::ArithmeticProfile arithmetic_profile(const Capabilities& target, const Scenario& scenario) {
-  const kernels::Arithmetic& declared = target.arithmetic_of(
-      to_string(scenario.op), to_string(scenario.element_type), scenario.opset);
+  const kernels::Arithmetic& declared = declared_arithmetic(target, scenario);
   const double width = scenario.element_type == model::ElementType::f64 ? 0x1p-29 : 1.0;
   model::ArithmeticProfile profile;
   profile.accumulator_roundoff = declared.accumulator_roundoff * width;

@@ -42,15 +42,35 @@ def release_of(version):
     return int(match[1]), int(match[2])
 
 
+# Of the figures of f64 the tool takes 2^-29.
+F64_SCALE = 2.0**29
+
+
 def arithmetic_where():
-    """Where the arithmetic differs: the CPU kernel of Attention stores logits and weights in the
-    type of its operands, GroupQueryAttention in f32 where there is no half precision GEMM."""
-    narrow = {"attention f16": {**ARITHMETIC, "logit_roundoff": F16_ROUNDOFF,
-                                "probability_roundoff": F16_ROUNDOFF}}
+    """Where the arithmetic differs.
+
+    The CPU kernel of Attention stores logits and weights in the type of its operands,
+    GroupQueryAttention in f32 where there is no half precision GEMM. Opset 25 and f64 have no
+    kernel: there the function body of the operator runs, one node for each operation. It makes the
+    scale in f32 by two operations and a root, and multiplies it onto Q and onto K.
+    """
+    narrow = {"logit_roundoff": F16_ROUNDOFF, "probability_roundoff": F16_ROUNDOFF}
+    where = {"attention f16": {**ARITHMETIC, **narrow}}
     if platform.machine().lower() not in ("x86_64", "amd64"):
-        narrow["gqa f16"] = {**ARITHMETIC, "logit_roundoff": F16_ROUNDOFF,
-                             "probability_roundoff": F16_ROUNDOFF}
-    return narrow
+        where["gqa f16"] = {**ARITHMETIC, **narrow}
+    body = {**ARITHMETIC, "scale_on_operands": True, "max_rescales": 0}
+    where["attention f32 25"] = body
+    where["attention f32 25 softmax f16"] = {**body, **narrow}
+    # Scaled operands, product, softcap and biased logits are each rounded to f16.
+    where["attention f16 25"] = {**body, **narrow, "operand_roundoff": F16_ROUNDOFF,
+                                 "logit_roundoff": 2 * F16_ROUNDOFF, "tanh_error": 3 * F16_ROUNDOFF}
+    where["attention f64"] = {**body, "logit_roundoff": 2.0**-22 * F64_SCALE}
+    for precision, roundoff in (("f32", 2.0**-24), ("f16", F16_ROUNDOFF)):
+        where[f"attention f64 softmax {precision}"] = {
+            **body, "exp_error": 2.0**-22 * F64_SCALE,
+            "logit_roundoff": max(2.0**-22, roundoff) * F64_SCALE,
+            "probability_roundoff": roundoff * F64_SCALE}
+    return where
 
 
 def features_of(release):
@@ -59,7 +79,8 @@ def features_of(release):
                 "softcap", "softmax_precision", "qk_output", "separate_buffers", "ragged_prompt",
                 "packed_qkv", "smooth_softmax", "head_sink", "rotary", "attention_bias",
                 "load", "queryless_append", "rollback", "nan_safe_gqa",
-                "huge_has_influence f64", "no_softmax_precision_bf16"]
+                "huge_has_influence f64", "no_softmax_precision_bf16",
+                "no_empty_append_rank_3"]
     if release >= (1, 24):
         features.append("empty_window")
     if release >= (1, 25):
