@@ -77,8 +77,8 @@ def features_of(release):
     """By the first release that has them; contract.md and README.md name the measurements."""
     features = ["mask_boolean", "mask_additive", "mask_broadcast", "queries_differ", "input_rank_3",
                 "softcap", "softmax_precision", "qk_output", "separate_buffers", "ragged_prompt",
-                "packed_qkv", "smooth_softmax", "head_sink", "rotary", "attention_bias",
-                "load", "queryless_append", "rollback", "nan_safe_gqa",
+                "smooth_softmax", "head_sink", "rotary",
+                "load", "queryless_append", "rollback", "nan_safe_gqa", "repeat_bits",
                 "huge_has_influence f64", "no_softmax_precision_bf16",
                 "no_empty_append_rank_3"]
     if release >= (1, 24):
@@ -86,12 +86,16 @@ def features_of(release):
     if release >= (1, 25):
         features.append("nonpad_kv_seqlen")
     if release >= (1, 27):
-        features += ["shared_kv", "cache_int8", "cache_int4"]
+        features.append("shared_kv")
+    if release >= (1, 29):
+        features += ["cache_int8", "cache_int4"]
+    if release != (1, 29):  # Which has the windowed cache, and refuses a bias with it.
+        features.append("attention_bias")
     if release >= (1, 30):
         features.append("bidirectional")
     if release >= (1, 32):
         features += ["batched_chunks", "ragged_prompt_block", "idle_entries", "attention_window",
-                     "right_window", "mask_one_row from 25", "short_mask from 25",
+                     "packed_qkv", "right_window", "mask_one_row from 25", "short_mask from 25",
                      "empty_append from 25", "huge_has_influence from 25"]
     return features
 
@@ -105,6 +109,7 @@ class OnnxRuntime:
     name = "onnxruntime"
     version = onnxruntime.__version__
     release = release_of(version)
+    claims = None
 
     def capabilities(self):
         return {
@@ -113,7 +118,7 @@ class OnnxRuntime:
             "visible": False,
             "operators": ["gqa", "attention"],
             "opsets": opsets_of(self.release),
-            "element_types": ["f32", "f16", "f64"],
+            "element_types": ["f32", "f16", "f64"] if self.release >= (1, 32) else ["f32", "f16"],
             "element_types_where": {"gqa": ["f32", "f16"]},
             "layouts": ["full", "block"] if self.release >= (1, 29) else ["full"],
             "head_size_multiple": 8,
@@ -125,7 +130,7 @@ class OnnxRuntime:
         }
 
     def open(self, config):
-        claims = self.capabilities()
+        claims = self.claims = self.claims or self.capabilities()
         if config.op not in claims["operators"]:
             raise Refused(f"operator {config.op} is not one of {', '.join(claims['operators'])}")
         types = claims["element_types_where"].get(config.op, claims["element_types"])
