@@ -36,6 +36,7 @@ struct Execution {
 
 struct ExecuteOptions {
   bool want_rows = true;
+  std::vector<bool> rows_at = {};  ///< Of each step whether rows are wanted; empty = of all.
   int threads = 0;       ///< SessionConfig::threads; 0 = as many as the target likes.
   std::string isa = {};  ///< SessionConfig::isa; empty = the target's widest.
 };
