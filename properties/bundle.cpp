@@ -65,7 +65,8 @@ Bundle::Bundle(Case& c) : c_(c) {
 void Bundle::run(Axis::Run kind, bool bitwise) {
   std::vector<const Property*> joining;
   for (const Property& property : catalog()) {
-    if (property.axis.run != kind || compares_bits(property, c_.capabilities()) != bitwise) continue;
+    if (property.axis.run != kind || compares_bits(property, c_.capabilities()) != bitwise)
+      continue;
     if (!property.inapplicable(c_.scenario(), c_.capabilities()).empty()) continue;
     joining.push_back(&property);
   }

@@ -98,8 +98,7 @@ class QueryPair {
     const auto bytes = [&](const kernels::Tensor& output, const Place& place) {
       return elements(output, (place.entry * output.shape[1] + place.query) * row, count * row);
     };
-    return same_bytes(bytes(*my_result().output, mine_),
-                              bytes(*their_result().output, theirs_));
+    return same_bytes(bytes(*my_result().output, mine_), bytes(*their_result().output, theirs_));
   }
 
   std::optional<Difference> compare() const {
@@ -246,15 +245,15 @@ std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::s
       const std::int64_t begin = std::max(first, their_first);
       const auto equal = [&](const kernels::Tensor& mine, const kernels::Tensor& theirs) {
         return same_bytes(rows_bytes(mine, entry, h, begin - first, end - begin),
-                                  rows_bytes(theirs, e, h, begin - their_first, end - begin));
+                          rows_bytes(theirs, e, h, begin - their_first, end - begin));
       };
       if (begin >= end || (equal(a->key, b->key) && equal(a->value, b->value))) continue;
       for (std::int64_t p = begin; p < end; ++p) {
         const std::int64_t r = p - first, their_r = p - their_first;
         const bool key =
             same_bytes(row_bytes(a->key, entry, h, r), row_bytes(b->key, e, h, their_r));
-        const bool value = same_bytes(row_bytes(a->value, entry, h, r),
-                                              row_bytes(b->value, e, h, their_r));
+        const bool value =
+            same_bytes(row_bytes(a->value, entry, h, r), row_bytes(b->value, e, h, their_r));
         if (key && value) continue;
         if (both_hold(entry, r, e, their_r, h, {p})) continue;
         Difference difference;

@@ -29,7 +29,8 @@ Property combined_ways_property() {
           "closely as the target promises for each.",
           "paths taken only where two conditions meet, such as a capacity, a split and a number of "
           "threads",
-          [](const model::Scenario&, const kernels::Capabilities&) { return std::string(); }, judge};
+          [](const model::Scenario&, const kernels::Capabilities&) { return std::string(); },
+          judge};
 }
 
 }  // namespace kvcheck::properties

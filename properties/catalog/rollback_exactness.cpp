@@ -165,7 +165,8 @@ Property rollback_exactness_property() {
           "Dropping the newest k tokens and going on equals never having appended them, exactly "
           "when L(T-k) = L(T)-k: rows bit for bit, outputs too where the target promises it, else "
           "within twice the bound; a deeper rollback is not judged, and said to be undefined.",
-          "counters that move without rows, stale drafts, rewinds across an eviction", inapplicable,
+          "counters that move without rows, stale drafts, rewinds across an eviction",
+          inapplicable,
           judge,
           "",
           {Axis::Run::apart, turn, kPromise}};

@@ -162,7 +162,8 @@ Property split_invariance_property() {
       "Any split of the same tokens into steps leaves the same rows and outputs: equal bits "
       "where the target promises them; else outputs within twice the bound, and rows that differ "
       "only as far as the target computes them.",
-      "multi-token paths that evict, stage, append or mask unlike single-token ones", inapplicable,
+      "multi-token paths that evict, stage, append or mask unlike single-token ones",
+      inapplicable,
       judge,
       "",
       {Axis::Run::together, turn, kPromise}};
