@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "kernels/process/session_head.h"
+
 namespace kvcheck::kernels {
 namespace {
 
@@ -77,9 +79,9 @@ TEST_F(EchoConnection, WantsTheHandshakeFirst) {
 
 TEST_F(EchoConnection, RefusesAConfigurationThatItDoesNotKnow) {
   greet();
-  const Reply reply = ask(R"({"kind":"open","session":1,"config":{"softcap":30}})");
+  const Reply reply = ask(R"({"kind":"open","session":1,"config":{"logit_bias":30}})");
   EXPECT_EQ(reply.head.kind, AnswerHead::Kind::refused);
-  expect_contains(reply.head.text, "config.softcap");
+  expect_contains(reply.head.text, "config.logit_bias");
 }
 
 TEST_F(EchoConnection, StopsAtAnIncompleteConfiguration) {

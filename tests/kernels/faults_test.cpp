@@ -72,7 +72,9 @@ TEST(Faults, AreNamedInTheTargetThatHasThem) {
     EXPECT_EQ(make_planted(fault.target, fault.name)->capabilities().name, name);
     const auto one_row = make_planted(fault.target, fault.name, true);
     ASSERT_EQ(one_row != nullptr, fault.one_row) << name;
-    if (one_row != nullptr) EXPECT_EQ(one_row->capabilities().name, name + "@row");
+    if (one_row != nullptr) {
+      EXPECT_EQ(one_row->capabilities().name, name + "@row");
+    }
   }
 }
 
