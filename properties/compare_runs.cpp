@@ -28,6 +28,7 @@ struct QuerySpan {
   /// The length seen; -1 where every token asks its own query.
   std::int64_t seen;
   std::size_t step;
+  friend bool operator==(const QuerySpan&, const QuerySpan&) = default;
 };
 
 std::vector<QuerySpan> queries_of(const OtherRun& run) {
@@ -55,7 +56,10 @@ void visit_shared(Case& main, const OtherRun& other, std::size_t first_step, con
   const auto theirs = queries_of(other);
   for (const QuerySpan& a : queries_of({main.scenario(), main.timeline(), main.execution()})) {
     if (a.step < first_step) continue;
+    // A run may ask the same query twice; what the same step answers is then the one to compare.
+    const bool same_step = std::find(theirs.begin(), theirs.end(), a) != theirs.end();
     for (const QuerySpan& b : theirs) {
+      if (same_step && b.step != a.step) continue;
       if (a.entry != b.entry || a.generation != b.generation || a.seen != b.seen) continue;
       const std::int64_t first = std::max(a.first, b.first), end = std::min(a.end, b.end);
       if (first >= end) continue;

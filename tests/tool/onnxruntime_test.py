@@ -10,6 +10,39 @@ from cli_test import COUNTEREXAMPLE, HELD, THREAD_34226, CommandLine
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENVIRONMENT = {"KVCHECK_ENVIRONMENTS": str(ROOT / "build" / "environments")}
 
+ATTENTION_25 = {"schema": 1, "operator": "attention", "opset": 25, "head_size": 2,
+                "value_head_size": 2, "query_heads": 2, "kv_heads": 1,
+                "fill": {"kind": "random", "seed": 1},
+                "steps": [{"past": 3}, {"append": 2, "queries": 1}, {"append": 3}]}
+LOWEST = -3.4028234663852886e38  # The lowest finite f32.
+
+
+def divergences():
+    """By name: words of the finding, and the least case of it."""
+    def rows(count, lanes, value):
+        return [[[[value] * lanes]] * count]
+
+    gqa = {"schema": 1, "operator": "gqa", "head_size": 8, "fill": {"kind": "literal"}}
+    step = {"append": 2, "q": rows(2, 8, 0), "k": rows(2, 8, 0)}
+    return {
+        # The finite number that hides a logit is handed out, where the mask adds -infinity.
+        "intermediate": ("where the exact one is -inf", {
+            "schema": 1, "operator": "attention", "opset": 23, "head_size": 1,
+            "qk_output": "biased", "fill": {"kind": "position_code"}, "steps": [{"append": 2}]}),
+        # And a finite mask or bias of just that number hides.
+        "lowest mask": ("0 is", {
+            "schema": 1, "operator": "attention", "opset": 23, "head_size": 1, "causal": False,
+            "mask": {"kind": "additive", "rank": 2}, "fill": {"kind": "literal"},
+            "steps": [{"append": 2, "queries": 1, "q": rows(1, 1, 0), "k": rows(2, 1, 0),
+                       "v": rows(2, 1, 1), "mask": [[LOWEST, LOWEST]]}]}),
+        "lowest bias": ("0 is", {
+            **gqa, "mask": {"kind": "additive", "rank": 4},
+            "steps": [{**step, "v": rows(2, 8, 1), "mask": [[[[LOWEST] * 2] * 2]]}]}),
+        # The mean of two values near the largest: they are added before they are divided.
+        "overflow": ("inf where the exact output is", {
+            **gqa, "steps": [{**step, "v": rows(2, 8, 3e38)}]}),
+    }
+
 
 class OnnxRuntime(CommandLine):
     def kvcheck(self, *arguments, environment=None):
@@ -52,6 +85,44 @@ class OnnxRuntime(CommandLine):
         self.assertGreaterEqual(len(judged), 6)
         for name, count in judged.items():
             self.assertGreater(count, 20, name)
+
+
+    def test_full_caches_hold_with_every_optional_input(self):
+        result = self.kvcheck("run", "--target", "onnxruntime", "--focus", "gqa-full", "--cases",
+                              150, "--seed", 1, "--json")
+        self.assertEqual(result.returncode, HELD, result.stderr)
+        record = json.loads(result.stdout)
+        judged = {entry["property"]: entry["scenarios"] for entry in record["properties"]}
+        self.assertGreater(judged["values.within_bound"], 100)
+        self.assertGreater(judged["values.qk_output"], 5)
+        drawn = {item["name"]: item["count"] for item in record["coverage"]}
+        for words in ("rotary", "softcap", "sink", "quantised"):
+            counts = [count for name, count in drawn.items() if words in name]
+            self.assertGreater(sum(counts), 0, f"{words} in {sorted(drawn)}")
+
+    def test_the_function_body_of_opset_25_holds(self):
+        masked = {"kind": "boolean", "rank": 1, "hidden_percent": 30, "seed": 3}
+        cases = [
+            {"cache": {"window_size": 2}, "right_window_size": 0},
+            {"causal": False, "cache": {"window_size": 3}, "right_window_size": 2},
+            {"mask": masked}, {"mask": {**masked, "rank": 2, "one_query": True}},
+            {"mask": {**masked, "rank": 2, "missing_columns": 1}},
+            {"element_type": "f64", "softcap": 2.0}, {"element_type": "f16", "input_rank": 3},
+            {"softmax_precision": "f16"}, {"qk_output": "biased"},
+            {"steps": [{"past": 4}, {"append": 0, "queries": 2}, {"append": 2, "queries": 1}]}]
+        for change in cases:
+            with self.subTest(change=change):
+                file = self.write("case.json", {**ATTENTION_25, **change})
+                result = self.kvcheck("replay", file, "--target", "onnxruntime")
+                self.assertEqual(result.returncode, HELD, result.stdout + result.stderr)
+
+    def test_what_this_release_is_known_to_answer_wrongly(self):
+        for name, (words, case) in divergences().items():
+            with self.subTest(divergence=name):
+                file = self.write("case.json", case)
+                result = self.kvcheck("replay", file, "--target", "onnxruntime")
+                self.assertEqual(result.returncode, COUNTEREXAMPLE, result.stdout + result.stderr)
+                self.assertIn(words, result.stdout)
 
 
 # The base class has no test of its own and is not to be collected from here.
