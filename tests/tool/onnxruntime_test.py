@@ -95,7 +95,7 @@ class OnnxRuntime(CommandLine):
         judged = {entry["property"]: entry["scenarios"] for entry in record["properties"]}
         self.assertGreater(judged["values.within_bound"], 100)
         self.assertGreater(judged["values.qk_output"], 5)
-        drawn = {item["name"]: item["count"] for item in record["coverage"]}
+        drawn = {item["name"]: item["hits"] for item in record["coverage"]}
         for words in ("rotary", "softcap", "sink", "quantised"):
             counts = [count for name, count in drawn.items() if words in name]
             self.assertGreater(sum(counts), 0, f"{words} in {sorted(drawn)}")
