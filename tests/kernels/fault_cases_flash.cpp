@@ -220,6 +220,32 @@ std::vector<FaultCase> merge_cases() {
   };
 }
 
+/// Three chunks of keys, the last one longer and longer.
+constexpr std::int64_t kLongSteps[] = {1100, 1150, 1200, 1250, 1300, 1350, 1400, 1450};
+
+Numbers three_chunks(Sequence& sequence) {
+  Numbers outputs;
+  for (const std::int64_t count : kLongSteps) {
+    Numbers keys = uneven(count, 0.7), values = uneven(count, 1.3);
+    const double key = keys.back(), value = values.back();
+    keys.resize(1500);
+    values.resize(1500);
+    (void)sequence.session().load({{count - 1},
+                                   {tensor_of(ElementType::f32, {1, 1, 1500, 1}, keys),
+                                    tensor_of(ElementType::f32, {1, 1, 1500, 1}, values)}});
+    outputs.push_back(attend(sequence, {1}, {1}, {1}, {key}, {value})[0]);
+  }
+  return outputs;
+}
+
+Numbers three_chunk_means() {
+  Numbers means;
+  for (const std::int64_t count : kLongSteps) {
+    means.push_back(softmax_mean(uneven(count, 0.7), uneven(count, 1.3)));
+  }
+  return means;
+}
+
 std::vector<FaultCase> thread_cases() {
   return {
       {"merge_before_last_chunk", threaded(roomy(600)), mean_behind(599), {299.5}, {255.5}},
@@ -241,11 +267,7 @@ std::vector<FaultCase> thread_cases() {
        [](Sequence& s) { return s.append({3}); },
        {0, 1.0 / 3, 0.75},
        {0, 0.5, 1}},
-      {"split_merged_backwards",
-       threaded(roomy(1500)),
-       [](Sequence& s) { return last_query(s, uneven(1500, 0.7), uneven(1500, 1.3)); },
-       {softmax_mean(uneven(1500, 0.7), uneven(1500, 1.3))},
-       {}},
+      {"split_merged_backwards", threaded(roomy(1500)), three_chunks, three_chunk_means(), {}},
       order_case("sum_order_by_threads", threaded(full_cache())),
       order_case("sum_order_by_batch", with(full_cache(), [](SessionConfig& c) { c.batch = 2; })),
       order_case("sum_order_by_instructions",
