@@ -4,6 +4,7 @@
 #include <set>
 
 #include <gtest/gtest.h>
+#include <rapidcheck/Random.h>
 
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"

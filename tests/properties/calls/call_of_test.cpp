@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <rapidcheck/Random.h>
 
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "model/calls/attention_rules.h"
@@ -115,6 +117,8 @@ TEST(CallOf, KeepsEveryRuleOfItsOperator) {
   int calls = 0;
   for (std::uint64_t i = 0; i < 600; ++i) {
     const auto scenario = generator(rc::Random(i), static_cast<int>(i % 100)).value();
+    // ONNX Runtime turns whole vectors of 8 pairs.
+    if (scenario.rotary && scenario.rotary->dim % 16 != 0) continue;
     const auto made = operator_call_of(scenario);
     const auto* call = std::get_if<OperatorCall>(&made);
     if (call == nullptr) continue;
