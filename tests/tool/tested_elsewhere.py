@@ -87,6 +87,7 @@ TESTED_ELSEWHERE = {
     "properties/catalog/any_capacity.cpp": PROMISES,
     "properties/catalog/batch_company.cpp": CATALOG,
     "properties/calls/call_info.cpp": "tests/properties/calls/call_of_test.cpp",
+    "properties/catalog/combined_ways.cpp": "tests/properties/bundle_test.cpp",
     "properties/catalog/instruction_set.cpp": PROMISES,
     "properties/catalog/operator_calls.cpp": "tests/properties/operator_calls_test.cpp",
     "properties/catalog/repeat.cpp": PROMISES,
