@@ -40,7 +40,8 @@ Json faults_json() {
                     {"kind", fault.kind},
                     {"statement", fault.statement},
                     {"one_row", fault.one_row},
-                    {"reports", fault.reports}});
+                    {"reports", fault.reports},
+                    {"from_length", fault.from_length}});
   }
   return {{"faults", list}};
 }
