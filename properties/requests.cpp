@@ -39,8 +39,9 @@ Tensor mask_tensor(const Scenario& scenario, const model::Timeline& timeline, st
   for (std::int64_t b = 0; b < whole[0]; ++b) {
     for (std::int64_t h = 0; h < whole[1]; ++h) {
       for (std::int64_t i = 0; i < whole[2]; ++i) {
+        const model::MaskRow row(scenario, timeline, step, b, h, i);
         for (std::int64_t j = 0; j < whole[3]; ++j) {
-          const model::MaskCell cell = mask_cell(scenario, timeline, step, b, h, i, {j});
+          const model::MaskCell cell = row.at({j});
           if (boolean) {
             tensor.bytes[flat++] = std::byte{cell.hides ? std::uint8_t{0} : std::uint8_t{1}};
           } else {
