@@ -46,14 +46,14 @@ bool CheapRow::like_the_last(const AttentionRowInput& input) {
     logits_.insert(logits_.end(), {term.product, term.magnitude, term.bias});
   }
   logits_.insert(logits_.end(), operand_errors_.begin(), operand_errors_.end());
-  logits_.insert(logits_.end(), {input.softcap, input.sink.value_or(0),
-                                 static_cast<double>(input.sink.has_value()),
-                                 static_cast<double>(input.cap_after_bias),
-                                 static_cast<double>(input.query.size()),
-                                 static_cast<double>(terms_.size())});
-  const bool same = logits_.size() == last_logits_.size() &&
-                    std::memcmp(logits_.data(), last_logits_.data(),
-                                logits_.size() * sizeof(double)) == 0;
+  logits_.insert(
+      logits_.end(),
+      {input.softcap, input.sink.value_or(0), static_cast<double>(input.sink.has_value()),
+       static_cast<double>(input.cap_after_bias), static_cast<double>(input.query.size()),
+       static_cast<double>(terms_.size())});
+  const bool same =
+      logits_.size() == last_logits_.size() &&
+      std::memcmp(logits_.data(), last_logits_.data(), logits_.size() * sizeof(double)) == 0;
   logits_.swap(last_logits_);
   return same;
 }

@@ -41,7 +41,7 @@ class CheapRow {
   RowBound own_bound_;
   double own_share_ = 0;  // Most that a weight's own error is of the target's.
   AttentionRow<double> row_;
-  std::vector<KeyTerm> terms_;  // [n], and the sink at the end.
+  std::vector<KeyTerm> terms_;          // [n], and the sink at the end.
   std::vector<double> operand_errors_;  // [n] or empty: all 0.
   // What weights and bounds of a row follow from, of this row and of the one before.
   std::vector<double> logits_, last_logits_;

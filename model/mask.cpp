@@ -46,7 +46,7 @@ double literal_element(const LiteralTensor& tensor, std::int64_t entry, std::int
 /// What the hashes of one row's cells begin with.
 std::uint64_t row_hash(const Scenario& scenario, Purpose purpose, std::int64_t entry,
                        std::int64_t head, Position query) {
-  return continue_hash(plane(scenario, purpose, entry, head), row_of(scenario.mask, query));
+  return counter_hash(plane(scenario, purpose, entry, head), row_of(scenario.mask, query));
 }
 
 bool hides_row(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query) {

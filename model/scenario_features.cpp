@@ -57,8 +57,7 @@ class FeatureChecker {
   }
 
   void require_between(std::string_view field, std::int64_t value, std::int64_t most) {
-    require(value >= 0 && value <= most, field, value,
-            "must be between 0 and {}", most);
+    require(value >= 0 && value <= most, field, value, "must be between 0 and {}", most);
   }
 
   void check_logits() {
@@ -103,8 +102,7 @@ class FeatureChecker {
   void check_rotary(const RotarySpec& rotary) {
     const std::int64_t lanes = rotary.dim == 0 ? s_.head_size : rotary.dim;
     require(lanes % 2 == 0 && lanes >= 2 && lanes <= s_.head_size, "rotary.dim", rotary.dim,
-            "must be even and at most head_size ({}); 0 = the whole head, if even",
-                        s_.head_size);
+            "must be even and at most head_size ({}); 0 = the whole head, if even", s_.head_size);
     if (!rotary.position_ids) return;
     require_between("rotary.position_ids.shift", rotary.position_ids->shift, kMostShift);
     require_between("rotary.position_ids.stride", rotary.position_ids->stride, kMostStride);

@@ -48,8 +48,7 @@ class Checker {
   }
 
   void require_count(std::string_view field, std::int64_t value) {
-    require(value >= 1 && value <= kMaxShape, field, value,
-            "must be between 1 and {}", kMaxShape);
+    require(value >= 1 && value <= kMaxShape, field, value, "must be between 1 and {}", kMaxShape);
   }
 
   void check_shape() {
@@ -69,13 +68,11 @@ class Checker {
               "must be at most {} steps with batch {}; remove steps", most, s_.batch);
     }
     require(s_.cache.capacity >= 0 && s_.cache.capacity <= kMaxLength, "cache.capacity",
-            s_.cache.capacity,
-            "must be between 0 (as large as needed) and {}", kMaxLength);
+            s_.cache.capacity, "must be between 0 (as large as needed) and {}", kMaxLength);
     if (s_.cache.window_size) {
       require(*s_.cache.window_size >= 0 && *s_.cache.window_size <= kMaxLength,
               "cache.window_size", *s_.cache.window_size,
-              "must be between 0 (no key at all) and {}; leave it out for no window",
-                          kMaxLength);
+              "must be between 0 (no key at all) and {}; leave it out for no window", kMaxLength);
     }
   }
 
@@ -100,11 +97,10 @@ class Checker {
     if (s_.op != Operator::gqa || cache.layout == LayoutKind::full) return;
     const std::size_t before = refusals_.size();
     if (cache.window_size) {
-      require(*cache.window_size != 0, "cache.window_size", 0,
-              "must be at least 1 for layout {}", name);
+      require(*cache.window_size != 0, "cache.window_size", 0, "must be at least 1 for layout {}",
+              name);
     } else {
-      require(paged, "cache.window_size", "absent",
-              "must be given for layout {}", name);
+      require(paged, "cache.window_size", "absent", "must be given for layout {}", name);
     }
     require(cache.sink_tokens >= 0 && cache.sink_tokens <= kMaxLength, "cache.sink_tokens",
             cache.sink_tokens, "must be between 0 and {}", kMaxLength);
@@ -212,8 +208,8 @@ class Checker {
       if (append.queries[b] <= lengths[b]) continue;
       require(false, name + ".queries", append.queries[b],
               "must be at most the {} tokens that entry {} holds, as no token is "
-                          "appended",
-                          lengths[b], b);
+              "appended",
+              lengths[b], b);
     }
   }
 
@@ -302,15 +298,15 @@ class Checker {
     require(std::max(rows, widest_step) <= most, rows >= widest_step ? "cache.capacity" : "steps",
             std::max(rows, widest_step),
             "at most {} rows keep each tensor within {} elements; lower batch, heads, "
-                        "head_size, the capacity or the lengths",
-                        most, kMaxElements);
+            "head_size, the capacity or the lengths",
+            most, kMaxElements);
   }
 
   void check_mask_size() {
     require(mask_fits(s_), "mask.rank", s_.mask.rank,
             "the mask of the longest step exceeds {} elements; lower the rank, the "
-                        "queries or the lengths",
-                        kMaxElements);
+            "queries or the lengths",
+            kMaxElements);
   }
 
   const Scenario& s_;

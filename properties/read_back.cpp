@@ -169,8 +169,8 @@ bool check_query(Case& launch, const Execution& execution, const MeasuredQuery& 
   if (first) ++check.queries;
   for (std::int64_t l = 0; l < lanes; ++l) {
     const double observed = output_at(output, query.entry, query.query, query.head, l);
-    const double ratio = launch.oracle().bound_ratio(query.step, query.entry, query.query,
-                                                     query.head, l, observed);
+    const double ratio =
+        launch.oracle().bound_ratio(query.step, query.entry, query.query, query.head, l, observed);
     if (!(ratio <= 1)) {
       check.mismatch = {query.step, query.entry, query.head, query.query};
       return false;
@@ -180,8 +180,7 @@ bool check_query(Case& launch, const Execution& execution, const MeasuredQuery& 
   const auto& expected = launch.oracle().expected(query.step);
   const std::size_t at =
       model::element_index(scenario, expected, query.entry, query.query, query.head, 0);
-  const double mass =
-      static_cast<double>(query.expected.size()) + sink_mass(scenario, query.head);
+  const double mass = static_cast<double>(query.expected.size()) + sink_mass(scenario, query.head);
   check.blind |= could_hide_a_key(expected, at, lanes, mass);
   return true;
 }

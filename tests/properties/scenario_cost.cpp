@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <optional>
-
 #include <string>
 #include <string_view>
 #include <vector>
@@ -108,9 +107,8 @@ void measure(kernels::Target& target, const model::Scenario& scenario, Parts& pa
   });
   for (const Property& property : catalog()) {
     bool applies = false;
-    parts.time("applicable?", [&] {
-      applies = property.inapplicable(scenario, target.capabilities()).empty();
-    });
+    parts.time("applicable?",
+               [&] { applies = property.inapplicable(scenario, target.capabilities()).empty(); });
     if (applies) parts.time(property.id, [&] { property.judge(c); });
   }
 }
@@ -142,15 +140,14 @@ int main(int argc, char** argv) {
           .value();
     });
     parts.time("validate, claimed?", [&] {
-      valid =
-          model::validate(scenario).empty() &&
-          properties::unsupported_reason(target->capabilities(), scenario).empty();
+      valid = model::validate(scenario).empty() &&
+              properties::unsupported_reason(target->capabilities(), scenario).empty();
     });
     if (!valid) continue;
     measure(*target, scenario, parts);
     ++done;
   }
   parts.print(done);
-  std::printf("%-32s %10.1f\n", "all", (microseconds() - begin - passed_over) /
-                                           static_cast<double>(done));
+  std::printf("%-32s %10.1f\n", "all",
+              (microseconds() - begin - passed_over) / static_cast<double>(done));
 }
