@@ -1,6 +1,8 @@
 // Corpus, lattice, random.
 #include "properties/audit/scenario_source.h"
 
+#include <iterator>
+
 #include <rapidcheck/Random.h>
 #include <rapidcheck/Shrinkable.h>
 
@@ -41,7 +43,9 @@ std::optional<model::Scenario> ScenarioSource::at(std::uint64_t index) const {
   auto scenario =
       generator_(random_at(options_.seed, draw), static_cast<int>(draw % kSizes)).value();
   if (options_.context > 0) {
-    return stretched(target_, scenario, options_.context, draw % 2 == 0);
+    constexpr Stretch kWays[] = {Stretch::past, Stretch::wide, Stretch::last_entry,
+                                 Stretch::first_append};
+    return stretched(target_, scenario, options_.context, kWays[draw % std::size(kWays)]);
   }
   if (!model::validate(scenario).empty() || !unsupported_reason(target_, scenario).empty()) {
     return {};

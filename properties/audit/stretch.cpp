@@ -28,28 +28,52 @@ std::int64_t work(const model::Scenario& s, std::int64_t context) {
   return queries * s.query_heads * (s.head_size + s.value_head_size) * context;
 }
 
+/// Tokens to add, in whole blocks where a windowed cache keeps its size.
+std::int64_t added_tokens(const model::Scenario& s, std::int64_t context, Stretch how) {
+  const std::int64_t added = std::max<std::int64_t>(1, context - longest_past(s));
+  if (s.cache.layout != model::LayoutKind::block || how == Stretch::wide) return added;
+  const std::int64_t block = s.cache.capacity - *s.cache.window_size + 1;
+  return std::max<std::int64_t>(1, added / block) * block;
+}
+
+bool add_to_first_append(model::Scenario& s, std::int64_t added) {
+  auto* append = std::get_if<model::Append>(&s.steps.front());
+  if (append == nullptr || s.op != model::Operator::attention) return false;
+  for (std::int64_t& tokens : append->tokens) tokens += added;
+  return true;
+}
+
+void add_past(model::Scenario& s, std::int64_t added, bool last_alone) {
+  auto* past = std::get_if<model::Past>(&s.steps.front());
+  if (past == nullptr) {
+    const auto entries = static_cast<std::size_t>(s.batch);
+    s.steps.insert(s.steps.begin(), model::Past{std::vector<std::int64_t>(entries, 0)});
+    past = &std::get<model::Past>(s.steps.front());
+  }
+  for (std::size_t b = last_alone ? past->tokens.size() - 1 : 0; b < past->tokens.size(); ++b) {
+    past->tokens[b] += added;
+  }
+}
+
 }  // namespace
 
 std::optional<model::Scenario> stretched(const kernels::Capabilities& target,
                                          const model::Scenario& scenario, std::int64_t context,
-                                         bool wide) {
+                                         Stretch how) {
   if (scenario.steps.empty() || scenario.fill.kind == model::FillKind::literal) return {};
   model::Scenario s = scenario;
-  std::int64_t added = std::max<std::int64_t>(1, context - longest_past(s));
-  if (s.cache.layout == model::LayoutKind::block && !wide) {
-    const std::int64_t block = s.cache.capacity - *s.cache.window_size + 1;
-    added = std::max<std::int64_t>(1, added / block) * block;
-  }
+  const std::int64_t added = added_tokens(s, context, how);
   if (work(s, added) > kMostWork) return {};
-  if (auto* past = std::get_if<model::Past>(&s.steps.front())) {
-    for (std::int64_t& tokens : past->tokens) tokens += added;
-  } else {
-    s.steps.insert(s.steps.begin(), model::Past{std::vector<std::int64_t>(
-                                        static_cast<std::size_t>(s.batch), added)});
+  if (how != Stretch::first_append) {
+    add_past(s, added, how == Stretch::last_entry);
+  } else if (!add_to_first_append(s, added)) {
+    return {};
   }
-  const bool grows = wide || s.cache.layout == model::LayoutKind::full;
+  const bool grows = how == Stretch::wide || s.cache.layout == model::LayoutKind::full;
   if (grows && s.cache.capacity > 0) s.cache.capacity += added;
-  if (wide && s.cache.window_size && *s.cache.window_size > 0) *s.cache.window_size += added;
+  if (how == Stretch::wide && s.cache.window_size && *s.cache.window_size > 0) {
+    *s.cache.window_size += added;
+  }
   s = model::normalise(s);
   if (!model::validate(s).empty() || !unsupported_reason(target, s).empty()) return {};
   return s;
