@@ -20,6 +20,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kLeastControls = 500;
 
+/// Faults that each property should have seen; those that saw fewer are asked alone, for so long on
+/// each fault and in all.
+constexpr std::int64_t kSeenByEach = 2;
+constexpr double kDeepenSeconds = 2;
+constexpr double kDeepenLimit = 60;
+
 /// A control may take longer than a fault: it is judged to the end.
 constexpr double kControlTime = 10;
 
@@ -32,15 +38,17 @@ struct Failure {
   Judgement judgement;
 };
 
-/// As a search judges it: costly properties take a share of the random scenarios.
+/// As a search judges it: costly properties take a share of the random scenarios; or by one
+/// property alone.
 std::vector<Failure> failures_on(kernels::Target& target, const model::Scenario& scenario,
-                                 bool random) {
+                                 bool random, const Property* alone) {
   std::vector<Failure> failures;
   Case c(target, scenario);
   const std::uint64_t content =
       random ? std::stoull(model::content_hash(scenario), nullptr, 16) : 0;
   for (const Property& property : catalog()) {
-    if (random && content % property.one_in != 0) continue;
+    if (alone != nullptr && property.id != alone->id) continue;
+    if (alone == nullptr && random && content % property.one_in != 0) continue;
     if (!property.inapplicable(scenario, target.capabilities()).empty()) continue;
     Judgement judgement;
     try {
@@ -58,9 +66,10 @@ std::vector<Failure> failures_on(kernels::Target& target, const model::Scenario&
 /// Walks the scenarios of a target within a budget.
 class Walk {
  public:
-  Walk(kernels::Target& target, const AuditOptions& options)
+  Walk(kernels::Target& target, const AuditOptions& options, const Property* alone = nullptr)
       : target_(target),
         options_(options),
+        alone_(alone),
         source_(target.capabilities(), {options.seed, options.context, options.corpus}) {}
 
   /// Judges the next scenario; false when the budget is used up or the run was interrupted.
@@ -71,7 +80,7 @@ class Walk {
       const auto scenario = source_.at(index);
       if (!scenario) continue;
       ++judged_;
-      failures = failures_on(target_, *scenario, source_.random(index));
+      failures = failures_on(target_, *scenario, source_.random(index), alone_);
       return true;
     }
     return false;
@@ -83,6 +92,7 @@ class Walk {
  private:
   kernels::Target& target_;
   const AuditOptions& options_;
+  const Property* alone_;
   ScenarioSource source_;
   Clock::time_point start_ = Clock::now();
   std::uint64_t index_ = 0;
@@ -115,6 +125,26 @@ bool kills(const std::vector<Failure>& failures, SubjectResult& result) {
     }
   }
   return false;
+}
+
+/// Judges faults by one property alone until it has seen enough of them.
+void deepen(const Property& property, const std::vector<Subject>& subjects,
+            const AuditOptions& options, std::vector<SubjectResult>& faults) {
+  const auto start = Clock::now();
+  std::int64_t seen = std::count_if(faults.begin(), faults.end(), [&](const auto& fault) {
+    return fault.seen_by.count(property.id) > 0;
+  });
+  AuditOptions limited = options;
+  limited.seconds = std::min(options.seconds, kDeepenSeconds);
+  for (std::size_t i = 0; i < subjects.size() && seen < kSeenByEach; ++i) {
+    if (seconds_since(start) > kDeepenLimit || faults[i].seen_by.count(property.id) > 0) continue;
+    const auto target = subjects[i].make();
+    if (!unpromised(target->capabilities(), property.promise).empty()) continue;
+    Walk walk(*target, limited, &property);
+    std::vector<Failure> failures;
+    while (failures.empty() && walk.next(failures)) note(failures, faults[i]);
+    seen += failures.empty() ? 0 : 1;
+  }
 }
 
 /// Runs `work(i)` for i in [0, count) on the workers; the first exception is thrown on.
@@ -225,6 +255,10 @@ AuditResult run_audit(const std::vector<Subject>& subjects, const std::vector<Su
     const std::lock_guard lock(mutex);
     if (observer) observer(result.faults[i]);
   });
+  if (options.deepen) {
+    // One after the other: properties add to the same faults.
+    for (const Property& property : catalog()) deepen(property, subjects, options, result.faults);
+  }
   std::int64_t most = kLeastControls;
   for (const SubjectResult& fault : result.faults) {
     if (fault.killed) most = std::max(most, fault.scenarios);

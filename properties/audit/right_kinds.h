@@ -9,9 +9,10 @@
 
 namespace kvcheck::properties {
 
-/// A property and the kinds of finding by which it names a kind of fault.
+/// Kinds of finding by which a property names a kind of fault.
 struct Naming {
-  std::string_view property;
+  std::string_view
+      property;  ///< An id; "*" = any property, for findings that speak for themselves.
   std::vector<Kind> kinds;
 };
 

@@ -1,56 +1,58 @@
-// Corpus, lattice, random.
+// Streams of a search.
 #include "properties/audit/scenario_source.h"
 
 #include <iterator>
 
-#include <rapidcheck/Random.h>
-#include <rapidcheck/Shrinkable.h>
-
 #include "properties/audit/stretch.h"
 #include "properties/convert.h"
-#include "properties/generator.h"
 #include "shrinkers/corpus.h"
 
 namespace kvcheck::properties {
 namespace {
 
-constexpr std::uint64_t kSizes = 101;  // RapidCheck sizes run from 0 to 100.
-
-/// Mixes seed and index, so that a draw is reached without drawing earlier ones.
-rc::Random random_at(std::uint64_t seed, std::uint64_t index) {
-  std::uint64_t x = seed + 0x9e3779b97f4a7c15ull * (index + 1);
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return rc::Random(x ^ (x >> 31));
+StreamOptions stream_options(const kernels::Capabilities& target, const SourceOptions& options,
+                             std::int64_t context) {
+  StreamOptions stream;
+  stream.seed = options.seed;
+  stream.focus.context_length = context;
+  if (options.context > 0) {
+    stream.phases = {Phase::random};
+    return stream;
+  }
+  for (const auto& stored : shrinkers::load_folder(options.corpus).entries) {
+    if (unsupported_reason(target, stored.entry.scenario).empty()) {
+      stream.corpus.push_back(stored.entry.scenario);
+    }
+  }
+  return stream;
 }
+
+constexpr Stretch kWays[] = {Stretch::past, Stretch::wide, Stretch::last_entry,
+                             Stretch::first_append};
 
 }  // namespace
 
 ScenarioSource::ScenarioSource(const kernels::Capabilities& target, const SourceOptions& options)
-    : target_(target), options_(options), generator_(scenario_generator(target)) {
-  if (options.context > 0) return;
-  for (const auto& stored : shrinkers::load_folder(options.corpus).entries) {
-    if (unsupported_reason(target, stored.entry.scenario).empty()) {
-      listed_.push_back(stored.entry.scenario);
-    }
-  }
-  for (auto& scenario : lattice(target)) listed_.push_back(std::move(scenario));
+    : target_(target),
+      context_(options.context),
+      stream_(target, stream_options(target, options, options.context)),
+      short_(target, stream_options(target, options, 0)) {}
+
+bool ScenarioSource::random(std::uint64_t index) const {
+  return context_ > 0 || index >= stream_.listed();
 }
 
 std::optional<model::Scenario> ScenarioSource::at(std::uint64_t index) const {
-  if (!random(index)) return listed_[static_cast<std::size_t>(index)];
-  const std::uint64_t draw = index - listed_.size();
-  auto scenario =
-      generator_(random_at(options_.seed, draw), static_cast<int>(draw % kSizes)).value();
-  if (options_.context > 0) {
-    constexpr Stretch kWays[] = {Stretch::past, Stretch::wide, Stretch::last_entry,
-                                 Stretch::first_append};
-    return stretched(target_, scenario, options_.context, kWays[draw % std::size(kWays)]);
+  if (context_ == 0) {
+    auto found = stream_.at(index);
+    if (!found) return {};
+    return std::move(found->scenario);
   }
-  if (!model::validate(scenario).empty() || !unsupported_reason(target_, scenario).empty()) {
-    return {};
-  }
-  return scenario;
+  const std::uint64_t draw = index / 2;
+  if (index % 2 == 0) return stream_.at(Phase::random, draw);
+  const auto scenario = short_.at(Phase::random, draw);
+  if (!scenario) return {};
+  return stretched(target_, *scenario, context_, kWays[draw % std::size(kWays)]);
 }
 
 }  // namespace kvcheck::properties

@@ -4,18 +4,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <vector>
-
-#include <rapidcheck/Gen.h>
 
 #include "kernels/target.h"
 #include "model/scenario.h"
+#include "properties/scenario_stream.h"
 
 namespace kvcheck::properties {
 
 struct SourceOptions {
   std::uint64_t seed = 1;
-  std::int64_t context = 0;  ///< Absolute length of the past, about; 0 = as a run draws it.
+  std::int64_t context = 0;  ///< Absolute length at the queries, about; 0 = as a run draws it.
   std::filesystem::path corpus;
 };
 
@@ -23,18 +21,19 @@ class ScenarioSource {
  public:
   ScenarioSource(const kernels::Capabilities& target, const SourceOptions& options);
 
-  /// The scenario at `index`: corpus, lattice, then random draws without end. Empty where the draw
-  /// is nothing that the target takes. A pure function of the index.
+  /// The scenario at `index`: corpus, lattice, then random draws without end. Behind a context
+  /// every second draw is a short one that was stretched (stretch.h), the others were drawn long.
+  /// Empty where the draw is nothing that the target takes. A pure function of the index.
   std::optional<model::Scenario> at(std::uint64_t index) const;
 
   /// Whether `index` is a random draw, which costly properties judge now and then.
-  bool random(std::uint64_t index) const { return index >= listed_.size(); }
+  bool random(std::uint64_t index) const;
 
  private:
   kernels::Capabilities target_;
-  SourceOptions options_;
-  std::vector<model::Scenario> listed_;  // Corpus and lattice.
-  rc::Gen<model::Scenario> generator_;
+  std::int64_t context_;
+  ScenarioStream stream_;  // As a run has it; with a context, drawn long.
+  ScenarioStream short_;   // What is stretched.
 };
 
 }  // namespace kvcheck::properties

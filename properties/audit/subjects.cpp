@@ -39,15 +39,15 @@ constexpr KindRow kKinds[] = {
     {"rows.of_", "batch"},
     {"rows.", "layout"},
     {"heads.", "head map"},
-    {"scale.", "logits"},
-    {"softcap.", "logits"},
-    {"sink.", "logits"},
+    {"scale.", "scale"},
+    {"softcap.", "softcap"},
+    {"sink.", "sinks"},
     {"sum.padding", "vector tail"},
     {"sum.last_tile_lost", "vector tail"},
-    {"sum.missing_rescale", "split merge"},
-    {"output.", "logits"},
+    {"sum.missing_rescale", "online softmax"},
+    {"output.", "output"},
     {"rotary.", "rotary"},
-    {"norm.", "rotary"},
+    {"norm.", "norm"},
     {"quantisation.", "quantisation"},
 };
 
@@ -63,7 +63,8 @@ std::string wrong_model_kind(std::string_view name) {
 std::vector<Subject> audit_subjects(bool one_row) {
   std::vector<Subject> subjects;
   for (const kernels::FaultInfo& fault : kernels::list_faults()) {
-    const std::string name = fault.target + "+" + fault.name;
+    if (one_row && !fault.one_row) continue;
+    const std::string name = fault.target + "+" + fault.name + (one_row ? "@row" : "");
     subjects.push_back(
         {name, "kernel", fault.kind, fault.statement, [name] { return made(name); }});
   }

@@ -52,9 +52,11 @@ std::vector<Subject> chosen(std::vector<Subject> subjects, const AuditCommandOpt
   return subjects;
 }
 
-/// Controls of the targets that are audited.
-std::vector<Subject> controls_of(const std::vector<Subject>& subjects) {
+/// Every own target, or those that are audited where the options name some.
+std::vector<Subject> controls_of(const std::vector<Subject>& subjects,
+                                 const AuditCommandOptions& options) {
   std::vector<Subject> controls = healthy_subjects();
+  if (options.targets.empty() && options.faults.empty()) return controls;
   std::erase_if(controls, [&](const Subject& control) {
     return std::none_of(subjects.begin(), subjects.end(),
                         [&](const Subject& one) { return target_of(one.name) == control.name; });
@@ -86,12 +88,13 @@ int audit_command(const AuditCommandOptions& options, CommandContext& context) {
   audit.scenarios = options.scenarios;
   audit.context = options.context;
   audit.one_row = options.row;
+  audit.deepen = options.targets.empty() && options.faults.empty() && options.context == 0;
   audit.workers = options.workers;
   audit.corpus = regression_folder();
   audit.interrupted = context.interrupted;
   std::size_t done = 0;
   const AuditResult result =
-      run_audit(subjects, controls_of(subjects), audit, [&](const SubjectResult& fault) {
+      run_audit(subjects, controls_of(subjects, options), audit, [&](const SubjectResult& fault) {
         ++done;
         if (options.quiet) return;
         context.err << fmt::format(
