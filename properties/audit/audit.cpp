@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "model/scenario_json.h"
 #include "properties/audit/right_kinds.h"
 #include "properties/audit/scenario_source.h"
 
@@ -38,21 +37,18 @@ struct Failure {
   Judgement judgement;
 };
 
-/// As a search judges it: costly properties take a share of the random scenarios; or by one
-/// property alone.
+/// As a search judges it, where random draws bundle their ways to run a case; or by one property
+/// alone.
 std::vector<Failure> failures_on(kernels::Target& target, const model::Scenario& scenario,
                                  bool random, const Property* alone) {
   std::vector<Failure> failures;
-  Case c(target, scenario);
-  const std::uint64_t content =
-      random ? std::stoull(model::content_hash(scenario), nullptr, 16) : 0;
+  Case c(target, scenario, random && alone == nullptr ? Case::Mode::bundled : Case::Mode::alone);
   for (const Property& property : catalog()) {
     if (alone != nullptr && property.id != alone->id) continue;
-    if (alone == nullptr && random && content % property.one_in != 0) continue;
     if (!property.inapplicable(scenario, target.capabilities()).empty()) continue;
     Judgement judgement;
     try {
-      judgement = property.judge(c);
+      judgement = judge(c, property);
     } catch (const std::exception& error) {
       judgement = {Verdict::errored, Kind::nonsense, error.what(), {}, 0};
     }
