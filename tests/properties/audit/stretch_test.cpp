@@ -19,7 +19,8 @@ model::Scenario block() {
 
 std::vector<std::int64_t> lengths(const model::Scenario& scenario) {
   std::vector<std::int64_t> all;
-  for (const auto& step : model::Timeline(scenario).steps()) {
+  const model::Timeline timeline(scenario);
+  for (const auto& step : timeline.steps()) {
     all.push_back(step.entries.back().length);
   }
   return all;
