@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "properties/commands/audit_command.h"
 #include "properties/commands/bench_command.h"
 #include "properties/commands/expect_command.h"
 #include "properties/commands/list_command.h"
@@ -145,6 +146,29 @@ void add_bench(CLI::App& app, CommandContext& context) {
   command->callback([options, &context] { context.exit_code = bench_command(*options, context); });
 }
 
+void add_audit(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<AuditCommandOptions>();
+  CLI::App* command = app.add_subcommand(
+      "audit", "Measure the power of the suite on planted faults and wrong models");
+  command->add_option("--target", options->targets,
+                      "Faults of this target alone, model = wrong models; may be repeated");
+  command->add_option("--fault", options->faults, "This fault alone; may be repeated");
+  command->add_option("--context", options->context,
+                      "Judge behind a past of about so many tokens (default: as a run draws it)");
+  command->add_flag("--row", options->row, "Faults made in single rows of a single head");
+  command->add_option("--seed", options->seed, "Seed of the scenarios (default: 1)");
+  command->add_option("--time", options->seconds, "Seconds for each fault (default: 20)");
+  command->add_option("--cases", options->scenarios, "Scenarios for each fault at most");
+  command->add_option("--workers", options->workers, "Faults at a time (default: one per core)");
+  command->add_flag("--json", options->json, "As JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  command->footer(
+      "Example: kvcheck audit --context 4096 --json\n"
+      "A fault is killed by a property that names its kind; targets without a fault must pass.\n"
+      "Exit code: 0 all killed and no false alarm, 1 a survivor or a false alarm, 2 interrupted");
+  command->callback([options, &context] { context.exit_code = audit_command(*options, context); });
+}
+
 void add_list(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<ListOptions>();
   CLI::App* command = app.add_subcommand("list", "Show targets, properties or planted faults");
@@ -169,6 +193,7 @@ int run_command_line(int argc, const char* const* argv, CommandContext& context)
   add_expect(app, context);
   add_timeline(app, context);
   add_bench(app, context);
+  add_audit(app, context);
   add_list(app, context);
   app.footer(
       "Example: kvcheck run --target onnxruntime --time 60\n"
