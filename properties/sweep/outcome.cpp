@@ -12,7 +12,8 @@ namespace {
 
 const std::vector<Property>& judged_properties() {
   static const std::vector<Property> properties = {answers_property(), resident_range_property(),
-                                                   values_property(), qk_output_property()};
+                                                   visible_set_property(), values_property(),
+                                                   qk_output_property()};
   return properties;
 }
 

@@ -44,14 +44,16 @@ std::vector<std::int64_t> key_counts() {
 }
 
 std::vector<Plan> all_plans() {
+  const auto counts = key_counts();
   std::vector<Plan> plans;
-  for (const std::int64_t keys : key_counts()) {
-    for (const std::int64_t head_size : kHeadSizes) {
-      if (keys > kLong && std::ranges::count(kLongHeadSizes, head_size) == 0) continue;
-      for (const std::int64_t step : kSteps) {
-        for (const Cache cache : {Cache::full, Cache::window, Cache::block}) {
-          if (cache == Cache::full && step > keys) continue;
-          for (const auto type : {model::ElementType::f32, model::ElementType::f16}) {
+  for (const std::int64_t head_size : kHeadSizes) {
+    for (const std::int64_t step : kSteps) {
+      for (const Cache cache : {Cache::full, Cache::window, Cache::block}) {
+        for (const auto type : {model::ElementType::f32, model::ElementType::f16}) {
+          // Long and short take turns, so that the time left can be told.
+          for (const std::int64_t keys : counts) {
+            if (keys > kLong && std::ranges::count(kLongHeadSizes, head_size) == 0) continue;
+            if (cache == Cache::full && step > keys) continue;
             plans.push_back({keys, head_size, step, cache, type});
           }
         }
