@@ -85,6 +85,8 @@ class SweepLine {
     const double pause = context_.err_is_terminal ? 0.2 : 10;
     if (quiet_ || seconds_since(shown_) < pause) return;
     shown_ = Clock::now();
+    if (phase_ != progress.phase) started_ = shown_;
+    phase_ = progress.phase;
     const double rate =
         static_cast<double>(progress.done) / std::max(1e-3, seconds_since(started_));
     const double left = static_cast<double>(progress.of - progress.done) / std::max(rate, 1e-3);
@@ -109,7 +111,7 @@ class SweepLine {
   CommandContext& context_;
   bool quiet_;
   bool drawn_ = false;
-  std::string what_;
+  std::string what_, phase_ = "judging";
   Clock::time_point started_ = Clock::now(), shown_ = started_;
 };
 

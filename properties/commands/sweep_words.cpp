@@ -32,27 +32,29 @@ std::string breaker_words(const SweepRecord& record, Breaker breaker) {
   return "";
 }
 
-std::string explanation_words(const SweepGroup& group) {
-  if (!group.model) return "";
+std::string reading_words(const SweepGroup& group) {
+  if (!group.model) {
+    return group.nearest.empty() ? "" : fmt::format("  the first: {}\n", group.nearest);
+  }
   std::string words =
       fmt::format("  all explained by {}: it {} (largest bound ratio then {:.2g})\n",
                   group.model->name, group.model->statement, group.explained_ratio);
   if (group.differs_elsewhere > 0) {
     words += fmt::format(
-        "  but not everywhere: of {} agreeing configurations it would have changed {}\n",
-        group.asked_elsewhere, group.differs_elsewhere);
+        "  not everywhere: it would have changed {} of {} agreeing configurations too\n",
+        group.differs_elsewhere, group.asked_elsewhere);
   }
   return words;
 }
 
 std::string group_text(const SweepRecord& record, std::size_t at) {
   const SweepGroup& group = record.result.groups[at];
-  std::string text = "\n" + group_words(record.grid, record.result, group) + "\n";
+  std::string text = "\n" + cell_sentence(record.grid, record.result, group.cell) + "\n";
   if (!record.against.empty()) text += "  " + breaker_words(record, group.breaker) + "\n";
-  text += explanation_words(group);
+  text += reading_words(group);
   if (!group.property.empty()) {
-    text += fmt::format("  {} ({}), largest bound ratio {}\n", group.property,
-                        to_string(group.kind), ratio_text(group.ratio));
+    text += fmt::format("  {} ({}){}\n", group.property, to_string(group.kind),
+                        group.ratio > 0 ? ", largest bound ratio " + ratio_text(group.ratio) : "");
   } else {
     text += fmt::format("  largest difference over the bound {}\n", ratio_text(group.ratio));
   }
@@ -89,20 +91,27 @@ std::string counts_text(const SweepRecord& record) {
   return text;
 }
 
-Json cell_json(const SweepRecord& record, std::size_t at) {
-  const SweepGroup& group = record.result.groups[at];
+Json cell_json(const SweepRecord& record, const Cell& cell) {
   Json where = Json::object();
-  for (const Restriction& restriction : group.cell.where) {
+  for (const Restriction& restriction : cell.where) {
     where[record.grid.axes[restriction.axis].name] = restriction_values(record.grid, restriction);
   }
   Json json;
-  json["configurations"] = group.cell.members;
-  json["exact"] = group.cell.others == 0;
-  json["others"] = group.cell.others;
+  json["configurations"] = cell.members;
+  json["exact"] = cell.exact();
+  json["agreeing_inside"] = cell.agreeing;
+  json["others_inside"] = cell.others;
   json["where"] = where;
-  json["words"] = group_words(record.grid, record.result, group);
+  json["words"] = cell_sentence(record.grid, record.result, cell);
+  return json;
+}
+
+Json group_json(const SweepRecord& record, std::size_t at) {
+  const SweepGroup& group = record.result.groups[at];
+  Json json = cell_json(record, group.cell);
   json["explained_by"] = group.model ? Json(group.model->name) : Json(nullptr);
   json["statement"] = group.model ? Json(group.model->statement) : Json(nullptr);
+  json["nearest"] = group.nearest;
   json["explained_ratio"] = group.explained_ratio;
   json["agreeing_asked"] = group.asked_elsewhere;
   json["agreeing_changed"] = group.differs_elsewhere;
@@ -118,17 +127,22 @@ Json cell_json(const SweepRecord& record, std::size_t at) {
 
 }  // namespace
 
-std::string group_words(const Grid& grid, const SweepResult& result, const SweepGroup& group) {
-  const std::string head = fmt::format("{} of {} diverge", with_commas(group.cell.members),
+std::string cell_sentence(const Grid& grid, const SweepResult& result, const Cell& cell) {
+  const std::string head = fmt::format("{} of {} diverge", with_commas(cell.members),
                                        with_commas(result.agree + result.diverge));
-  const std::string cell = cell_words(grid, group.cell);
-  if (group.cell.others == 0) {
-    return cell.empty() ? head + ": all of them"
-                        : fmt::format("{}: exactly those with {}", head, cell);
+  const std::string where = cell_words(grid, cell);
+  if (cell.exact()) {
+    return where.empty() ? head + ": all of them"
+                         : fmt::format("{}: exactly those with {}", head, where);
   }
-  if (cell.empty()) return head + ", without a common place";
-  return fmt::format("{}: all with {}, where {} others do not", head, cell,
-                     with_commas(group.cell.others));
+  std::string others;
+  if (cell.agreeing > 0) others = fmt::format("{} agree", with_commas(cell.agreeing));
+  if (cell.others > 0) {
+    others += fmt::format("{}{} diverge otherwise", others.empty() ? "" : " and ",
+                          with_commas(cell.others));
+  }
+  return where.empty() ? fmt::format("{}, without a common place ({})", head, others)
+                       : fmt::format("{}: all with {}, where {}", head, where, others);
 }
 
 std::string sweep_text(const SweepRecord& record) {
@@ -143,6 +157,9 @@ std::string sweep_text(const SweepRecord& record) {
   if (result.interrupted) {
     text += fmt::format("interrupted after {} of {}\n", with_commas(result.done),
                         with_commas(result.configurations));
+  }
+  if (result.groups.size() > 1) {
+    text += "\n" + cell_sentence(record.grid, result, result.all) + "\n";
   }
   for (std::size_t i = 0; i < result.groups.size(); ++i) text += group_text(record, i);
   text += fmt::format("\n{} configurations in {:.1f} s, {:.0f}/s\n", with_commas(result.done),
@@ -178,9 +195,10 @@ Json sweep_json(const SweepRecord& record) {
   for (const auto& [reason, count] : result.refusals) {
     json["refusals"].push_back({{"reason", reason}, {"configurations", count}});
   }
+  json["diverging"] = result.diverge > 0 ? cell_json(record, result.all) : Json(nullptr);
   json["cells"] = Json::array();
   for (std::size_t i = 0; i < result.groups.size(); ++i) {
-    json["cells"].push_back(cell_json(record, i));
+    json["cells"].push_back(group_json(record, i));
   }
   return json;
 }

@@ -232,6 +232,7 @@ Grid causal_past_grid() {
                {"scale", {"default", "0.3125"}, false},
                std::move(intermediates)};
   grid.count = count_of_all();
+  grid.visible_sets = true;
   const auto seeds = std::make_shared<const MaskSeeds>();
   grid.at = [seeds](std::int64_t index) { return configuration(index, *seeds); };
   return grid;

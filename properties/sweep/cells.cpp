@@ -38,17 +38,19 @@ std::pair<int, std::size_t> kept_out(const Box& box, std::span<const std::int16_
   return {count, last};
 }
 
-/// Drops restrictions, the last axis first, as long as nothing more comes in.
-void drop_idle(Box& box, const Places& others) {
-  for (std::size_t a = box.size(); a-- > 0;) {
-    if (!restricts(box[a])) continue;
-    bool idle = true;
-    for (std::size_t i = 0; i < others.size() && idle; ++i) {
-      const auto [count, axis] = kept_out(box, others[i]);
-      idle = count != 1 || axis != a;
-    }
-    if (idle) box[a].assign(box[a].size(), true);
+/// Whether axis `a` is all that keeps one of the places out.
+bool keeps_out(const Box& box, std::size_t a, const Places& places) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto [count, axis] = kept_out(box, places[i]);
+    if (count == 1 && axis == a) return true;
   }
+  return false;
+}
+
+std::int64_t inside(const Box& box, const Places& places) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) count += kept_out(box, places[i]).first == 0;
+  return count;
 }
 
 std::string words_of(const Axis& axis, const Restriction& restriction) {
@@ -78,14 +80,18 @@ std::string words_of(const Axis& axis, const Restriction& restriction) {
 
 }  // namespace
 
-Cell cell_of(const Grid& grid, const Places& members, const Places& others) {
+Cell cell_of(const Grid& grid, const Places& members, const Places& agreeing,
+             const Places& others) {
   Box box = box_around(grid, members);
-  drop_idle(box, others);
+  // Restrictions that keep nothing out go, the last axis first.
+  for (std::size_t a = box.size(); a-- > 0;) {
+    if (!restricts(box[a]) || keeps_out(box, a, agreeing) || keeps_out(box, a, others)) continue;
+    box[a].assign(box[a].size(), true);
+  }
   Cell cell;
   cell.members = static_cast<std::int64_t>(members.size());
-  for (std::size_t i = 0; i < others.size(); ++i) {
-    cell.others += kept_out(box, others[i]).first == 0 ? 1 : 0;
-  }
+  cell.agreeing = inside(box, agreeing);
+  cell.others = inside(box, others);
   for (std::size_t a = 0; a < box.size(); ++a) {
     if (!restricts(box[a])) continue;
     Restriction restriction{a, {}};

@@ -38,10 +38,13 @@ struct Restriction {
 struct Cell {
   std::vector<Restriction> where;  ///< In the order of the axes; empty = everywhere.
   std::int64_t members = 0;
-  std::int64_t others = 0;  ///< Other configurations in the box; 0 = "exactly those with".
+  std::int64_t agreeing = 0;  ///< Agreeing configurations in the box.
+  std::int64_t others = 0;    ///< Configurations in the box that diverge for another cause.
+  bool exact() const { return agreeing == 0 && others == 0; }
 };
 
-Cell cell_of(const Grid& grid, const Places& members, const Places& others);
+/// \param agreeing, others the configurations that were asked and are no members
+Cell cell_of(const Grid& grid, const Places& members, const Places& agreeing, const Places& others);
 
 /// "past > 0, queries = 1 and new keys > 1"; empty where nothing is restricted.
 std::string cell_words(const Grid& grid, const Cell& cell);

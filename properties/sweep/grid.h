@@ -30,6 +30,8 @@ struct Grid {
   std::string arithmetic;  ///< How the count comes about: "8 x 72 x 8 x 11".
   std::vector<Axis> axes;
   std::int64_t count = 0;
+  /// Judged by mask.visible_set too, which runs each configuration two or three times more.
+  bool visible_sets = false;
   /// \pre 0 <= index < count. May be called from several threads at once.
   std::function<Configuration(std::int64_t index)> at;
 };

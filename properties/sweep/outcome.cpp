@@ -1,4 +1,4 @@
-// The properties that need one execution and nothing else.
+// The properties that a sweep judges.
 #include "properties/sweep/outcome.h"
 
 #include <algorithm>
@@ -10,20 +10,22 @@
 namespace kvcheck::properties {
 namespace {
 
-const std::vector<Property>& judged_properties() {
-  static const std::vector<Property> properties = {answers_property(), resident_range_property(),
-                                                   visible_set_property(), values_property(),
-                                                   qk_output_property()};
-  return properties;
+const std::vector<Property>& judged_properties(bool visible_sets) {
+  static const std::vector<Property> without = {answers_property(), resident_range_property(),
+                                                values_property(), qk_output_property()};
+  static const std::vector<Property> with = {answers_property(), resident_range_property(),
+                                             visible_set_property(), values_property(),
+                                             qk_output_property()};
+  return visible_sets ? with : without;
 }
 
 }  // namespace
 
-ConfigurationResult judge_configuration(Case& c) {
+ConfigurationResult judge_configuration(Case& c, bool visible_sets) {
   ConfigurationResult result;
   result.outcome = Outcome::agree;
   try {
-    for (const Property& property : judged_properties()) {
+    for (const Property& property : judged_properties(visible_sets)) {
       if (!property.inapplicable(c.scenario(), c.capabilities()).empty()) continue;
       Judgement judgement = property.judge(c);
       if (std::isfinite(judgement.max_ratio)) {

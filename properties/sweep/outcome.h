@@ -20,9 +20,9 @@ struct ConfigurationResult {
   double ratio = 0;                    ///< Largest bound ratio that was met.
 };
 
-/// Judges answers, rows, values and intermediates on one execution, in this order.
+/// Judges answers, rows, visible sets if they are wanted, values and intermediates, in this order.
 /// \pre the target claims the scenario
-ConfigurationResult judge_configuration(Case& c);
+ConfigurationResult judge_configuration(Case& c, bool visible_sets);
 
 /// Why nothing is asked of the target; empty = it claims the scenario, and everything in it can be
 /// judged.

@@ -8,6 +8,7 @@
 #include "model/blindness.h"
 #include "properties/case.h"
 #include "properties/convert.h"
+#include "properties/diagnosis.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -57,14 +58,23 @@ class Answer {
     return worst < 0 ? std::nullopt : std::optional(worst);
   }
 
-  /// The readings that explain it and that it can tell from the contract.
+  /// The readings that explain every row of it.
   std::vector<const model::WrongModel*> all_readings() {
     std::vector<const model::WrongModel*> found;
     if (outputs() > kMostOutputs) return found;
-    for (const model::WrongModel& model : model::wrong_models()) {
-      if (ratio_under(model) && told_apart(model)) found.push_back(&model);
+    const model::RowExplanation explained = explain_rows(case_, execution_);
+    for (const model::ReadingShare& share : explained.readings) {
+      if (share.rows == explained.rows && share.failing == explained.failing) {
+        found.push_back(share.model);
+      }
     }
     return found;
+  }
+
+  std::string nearest() {
+    if (outputs() > kMostOutputs) return "";
+    const model::RowExplanation explained = explain_rows(case_, execution_);
+    return explained.failing == 0 ? "" : explanation_words(explained);
   }
 
   bool told_apart(const model::WrongModel& model) {
@@ -102,8 +112,10 @@ class Answer {
 class Explainer {
  public:
   Explainer(Workers& workers, const Grid& grid, const std::vector<std::int64_t>& diverging,
-            const std::vector<std::int64_t>& agreeing, bool of_against)
-      : workers_(workers),
+            const std::vector<std::int64_t>& agreeing, bool of_against,
+            const std::function<void(std::int64_t)>& watch)
+      : watch_(watch),
+        workers_(workers),
         grid_(grid),
         diverging_(diverging),
         agreeing_(spread(agreeing, kElsewhere)),
@@ -181,16 +193,19 @@ class Explainer {
   /// Gives every unexplained configuration the first candidate that explains it. False where none
   /// was explained.
   bool apply(const std::vector<Model>& candidates) {
-    workers_.run(std::ssize(unexplained_), [&](WorkerTargets& targets, std::int64_t i) {
-      const auto at = static_cast<std::size_t>(unexplained_[static_cast<std::size_t>(i)]);
-      Answer answer(target_of(targets), grid_.at(diverging_[at]).scenario);
-      for (const Model model : candidates) {
-        const auto ratio = answer.ratio_under(*model);
-        if (!ratio || !answer.told_apart(*model)) continue;
-        result_.found[at] = {model, *ratio};
-        return;
-      }
-    });
+    workers_.run(
+        std::ssize(unexplained_),
+        [&](WorkerTargets& targets, std::int64_t i) {
+          const auto at = static_cast<std::size_t>(unexplained_[static_cast<std::size_t>(i)]);
+          Answer answer(target_of(targets), grid_.at(diverging_[at]).scenario);
+          for (const Model model : candidates) {
+            const auto ratio = answer.ratio_under(*model);
+            if (!ratio || !answer.told_apart(*model)) continue;
+            result_.found[at] = {model, *ratio};
+            return;
+          }
+        },
+        watch_);
     const auto before = unexplained_.size();
     std::erase_if(unexplained_, [&](std::int64_t i) {
       return result_.found[static_cast<std::size_t>(i)].model != nullptr;
@@ -198,6 +213,7 @@ class Explainer {
     return unexplained_.size() < before;
   }
 
+  const std::function<void(std::int64_t)>& watch_;
   Workers& workers_;
   const Grid& grid_;
   const std::vector<std::int64_t>& diverging_;
@@ -211,8 +227,20 @@ class Explainer {
 
 Explanations explain_configurations(Workers& workers, const Grid& grid,
                                     const std::vector<std::int64_t>& diverging,
-                                    const std::vector<std::int64_t>& agreeing, bool of_against) {
-  return Explainer(workers, grid, diverging, agreeing, of_against).run();
+                                    const std::vector<std::int64_t>& agreeing, bool of_against,
+                                    const std::function<void(std::int64_t)>& watch) {
+  return Explainer(workers, grid, diverging, agreeing, of_against, watch).run();
+}
+
+std::string nearest_reading(Workers& workers, const Grid& grid, std::int64_t index,
+                            bool of_against) {
+  std::string words;
+  workers.run(1, [&](WorkerTargets& targets, std::int64_t) {
+    kernels::Target& target = of_against ? *targets.against : *targets.target;
+    if (!target.capabilities().outputs) return;
+    words = Answer(target, grid.at(index).scenario).nearest();
+  });
+  return words;
 }
 
 }  // namespace kvcheck::properties

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "model/wrong_models.h"
@@ -36,6 +38,12 @@ struct Explanations {
 Explanations explain_configurations(Workers& workers, const Grid& grid,
                                     const std::vector<std::int64_t>& diverging,
                                     const std::vector<std::int64_t>& agreeing,
-                                    bool of_against = false);
+                                    bool of_against = false,
+                                    const std::function<void(std::int64_t done)>& watch = nullptr);
+
+/// What comes nearest on one configuration, as a sentence without a full stop; empty where no
+/// output fails or the target gives none.
+std::string nearest_reading(Workers& workers, const Grid& grid, std::int64_t index,
+                            bool of_against);
 
 }  // namespace kvcheck::properties

@@ -43,7 +43,7 @@ class Sweep {
   SweepResult run() {
     workers_.run(
         grid_.count, [&](WorkerTargets& targets, std::int64_t i) { judge(targets, i); },
-        [&](std::int64_t done) { show("judging", done); });
+        [&](std::int64_t done) { show("judging", done, grid_.count); });
     count();
     group();
     result_.interrupted = workers_.interrupted();
@@ -51,8 +51,8 @@ class Sweep {
   }
 
  private:
-  void show(const char* phase, std::int64_t done) {
-    if (watch_) watch_({phase, done, grid_.count, diverging_so_far_});
+  void show(const char* phase, std::int64_t done, std::int64_t of) {
+    if (watch_) watch_({phase, done, of, diverging_so_far_});
   }
 
   void judge(WorkerTargets& targets, std::int64_t index) {
@@ -80,10 +80,10 @@ class Sweep {
     }
     if (!reason.empty()) return {Outcome::refused, nullptr, Kind::over_bound, reason, 0};
     Case c(*targets.target, scenario);
-    ConfigurationResult mine = judge_configuration(c);
+    ConfigurationResult mine = judge_configuration(c, grid_.visible_sets);
     if (!against_ || mine.outcome == Outcome::errored) return mine;
     Case other(*targets.against, scenario);
-    ConfigurationResult theirs = judge_configuration(other);
+    ConfigurationResult theirs = judge_configuration(other, grid_.visible_sets);
     if (theirs.outcome == Outcome::errored) return theirs;
     return compare(c, other, std::move(mine), std::move(theirs), remark);
   }
@@ -160,9 +160,9 @@ class Sweep {
                remarks_[i]->against_only == of_against;
       });
       if (diverging.empty()) continue;
-      show("explaining", grid_.count);
-      const Explanations explained =
-          explain_configurations(workers_, grid_, diverging, agreeing, of_against);
+      const Explanations explained = explain_configurations(
+          workers_, grid_, diverging, agreeing, of_against,
+          [&](std::int64_t done) { show("explaining", done, std::ssize(diverging)); });
       for (std::size_t i = 0; i < diverging.size(); ++i) found[diverging[i]] = explained.found[i];
       elsewhere.insert(elsewhere.end(), explained.elsewhere.begin(), explained.elsewhere.end());
     }
@@ -178,6 +178,9 @@ class Sweep {
           .push_back(i);
     }
     for (const auto& [cause, members] : causes) add_group(cause, members, found, elsewhere);
+    const auto diverging =
+        indices([&](std::size_t at) { return outcomes_[at] == Outcome::diverge; });
+    if (!diverging.empty()) result_.all = cell(diverging);
     std::ranges::stable_sort(result_.groups, [](const SweepGroup& a, const SweepGroup& b) {
       return std::tuple(-a.cell.members, a.first) < std::tuple(-b.cell.members, b.first);
     });
@@ -204,13 +207,15 @@ class Sweep {
       group.differs_elsewhere = item.differs;
     }
     group.cell = cell(members);
+    if (!group.model && !group.property.empty()) {
+      group.nearest = nearest_reading(workers_, grid_, group.first, first.against_only);
+    }
     result_.groups.push_back(std::move(group));
   }
 
-  /// Others are all that were asked and are not members.
   Cell cell(const std::vector<std::int64_t>& members) const {
     const std::size_t width = grid_.axes.size();
-    Places inside(width), outside(width);
+    Places inside(width), agreeing(width), others(width);
     auto next = members.begin();
     for (std::int64_t i = 0; i < grid_.count; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -218,11 +223,13 @@ class Sweep {
       if (next != members.end() && *next == i) {
         inside.add(place);
         ++next;
-      } else if (outcomes_[at] == Outcome::agree || outcomes_[at] == Outcome::diverge) {
-        outside.add(place);
+      } else if (outcomes_[at] == Outcome::agree) {
+        agreeing.add(place);
+      } else if (outcomes_[at] == Outcome::diverge) {
+        others.add(place);
       }
     }
-    return cell_of(grid_, inside, outside);
+    return cell_of(grid_, inside, agreeing, others);
   }
 
   const Grid& grid_;

@@ -24,9 +24,11 @@ struct SweepGroup {
   Kind kind = Kind::over_bound;
   Breaker breaker = Breaker::target;
   const model::WrongModel* model = nullptr;  ///< The reading that explains all of them, if any.
-  double explained_ratio = 0;                ///< Largest bound ratio under it.
-  std::int64_t asked_elsewhere = 0;          ///< Agreeing configurations it was held against.
-  std::int64_t differs_elsewhere = 0;        ///< Of these it would have changed.
+  /// Of a group that no reading explains: what comes nearest on its first configuration.
+  std::string nearest;
+  double explained_ratio = 0;          ///< Largest bound ratio under it.
+  std::int64_t asked_elsewhere = 0;    ///< Agreeing configurations it was held against.
+  std::int64_t differs_elsewhere = 0;  ///< Of these it would have changed.
   double ratio = 0;        ///< Largest bound ratio, of two targets that of their difference.
   std::string text;        ///< Of the first one.
   std::int64_t first = 0;  ///< Its index.
@@ -42,6 +44,7 @@ struct SweepResult {
   std::map<std::string, std::int64_t> refusals;  ///< Reasons, and how often.
   std::string first_error;
   std::vector<SweepGroup> groups;  ///< Largest first.
+  Cell all;                        ///< Of everything that diverges.
   bool interrupted = false;
 
   // Of two targets: where each breaks the contract.
@@ -51,7 +54,7 @@ struct SweepResult {
 
 /// What is going on, for a progress line.
 struct SweepProgress {
-  std::string phase;  ///< "judging", "explaining".
+  const char* phase = "";  ///< "judging", "explaining".
   std::int64_t done = 0, of = 0, diverge = 0;
 };
 
