@@ -85,8 +85,11 @@ class SweepLine {
     const double pause = context_.err_is_terminal ? 0.2 : 10;
     if (quiet_ || seconds_since(shown_) < pause) return;
     shown_ = Clock::now();
-    if (phase_ != progress.phase) started_ = shown_;
-    phase_ = progress.phase;
+    if (phase_ != progress.phase) {
+      phase_ = progress.phase;
+      started_ = shown_;
+      return;
+    }
     const double rate =
         static_cast<double>(progress.done) / std::max(1e-3, seconds_since(started_));
     const double left = static_cast<double>(progress.of - progress.done) / std::max(rate, 1e-3);

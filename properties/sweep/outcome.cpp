@@ -23,7 +23,7 @@ const std::vector<Property>& judged_properties(bool visible_sets) {
 
 ConfigurationResult judge_configuration(Case& c, bool visible_sets) {
   ConfigurationResult result;
-  result.outcome = Outcome::agree;
+  result.outcome = SweepOutcome::agree;
   try {
     for (const Property& property : judged_properties(visible_sets)) {
       if (!property.inapplicable(c.scenario(), c.capabilities()).empty()) continue;
@@ -32,7 +32,7 @@ ConfigurationResult judge_configuration(Case& c, bool visible_sets) {
         result.ratio = std::max(result.ratio, judgement.max_ratio);
       }
       if (judgement.verdict != Verdict::failed) continue;
-      result.outcome = Outcome::diverge;
+      result.outcome = SweepOutcome::diverge;
       result.property = &property;
       result.kind = judgement.kind;
       result.text = std::move(judgement.text);
@@ -40,7 +40,7 @@ ConfigurationResult judge_configuration(Case& c, bool visible_sets) {
       break;
     }
   } catch (const std::exception& error) {
-    result.outcome = Outcome::errored;
+    result.outcome = SweepOutcome::errored;
     result.text = error.what();
   }
   return result;

@@ -10,10 +10,10 @@
 namespace kvcheck::properties {
 
 /// refused: the target does not claim to take it, so nothing was asked. errored: our own fault.
-enum class Outcome : std::uint8_t { not_run, agree, diverge, refused, errored };
+enum class SweepOutcome : std::uint8_t { not_run, agree, diverge, refused, errored };
 
 struct ConfigurationResult {
-  Outcome outcome = Outcome::not_run;
+  SweepOutcome outcome = SweepOutcome::not_run;
   const Property* property = nullptr;  ///< Of a divergence: the first property that fails.
   Kind kind = Kind::over_bound;        ///< Of a divergence.
   std::string text;                    ///< Of a divergence the sentence, else the reason.

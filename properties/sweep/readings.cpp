@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "model/blindness.h"
+#include "model/counter_hash.h"
 #include "properties/case.h"
 #include "properties/convert.h"
 #include "properties/diagnosis.h"
@@ -20,11 +21,15 @@ constexpr std::size_t kElsewhere = 192;
 /// Beyond this many outputs an explanation would take longer than the sweep.
 constexpr double kMostOutputs = 1 << 17;
 
-/// At most `most` of the items, evenly spread, the first among them.
+/// At most `most` of the items, one out of each of as many equal parts. Which one is hashed: equal
+/// strides would meet the same values of the axes again and again.
 std::vector<std::int64_t> spread(const std::vector<std::int64_t>& items, std::size_t most) {
   if (items.size() <= most) return items;
   std::vector<std::int64_t> chosen;
-  for (std::size_t i = 0; i < most; ++i) chosen.push_back(items[i * items.size() / most]);
+  for (std::size_t i = 0; i < most; ++i) {
+    const std::size_t first = i * items.size() / most, end = (i + 1) * items.size() / most;
+    chosen.push_back(items[first + model::counter_hash(i, first, end) % (end - first)]);
+  }
   return chosen;
 }
 

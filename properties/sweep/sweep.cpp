@@ -63,8 +63,8 @@ class Sweep {
     remark.result = judge_on(targets, configuration.scenario, remark);
     outcomes_[at] = remark.result.outcome;
     ratios_[at] = remark.result.ratio;
-    if (remark.result.outcome == Outcome::diverge) ++diverging_so_far_;
-    if (remark.result.outcome != Outcome::agree || remark.breaker != Breaker::target) {
+    if (remark.result.outcome == SweepOutcome::diverge) ++diverging_so_far_;
+    if (remark.result.outcome != SweepOutcome::agree || remark.breaker != Breaker::target) {
       remarks_[at] = std::make_unique<Remark>(std::move(remark));
     }
   }
@@ -78,26 +78,26 @@ class Sweep {
     } else if (!reason.empty() && against_) {
       reason = targets.target->capabilities().name + " " + reason;
     }
-    if (!reason.empty()) return {Outcome::refused, nullptr, Kind::over_bound, reason, 0};
+    if (!reason.empty()) return {SweepOutcome::refused, nullptr, Kind::over_bound, reason, 0};
     Case c(*targets.target, scenario);
     ConfigurationResult mine = judge_configuration(c, grid_.visible_sets);
-    if (!against_ || mine.outcome == Outcome::errored) return mine;
+    if (!against_ || mine.outcome == SweepOutcome::errored) return mine;
     Case other(*targets.against, scenario);
     ConfigurationResult theirs = judge_configuration(other, grid_.visible_sets);
-    if (theirs.outcome == Outcome::errored) return theirs;
+    if (theirs.outcome == SweepOutcome::errored) return theirs;
     return compare(c, other, std::move(mine), std::move(theirs), remark);
   }
 
   /// Of two targets: agree where every bit is the same.
   static ConfigurationResult compare(Case& c, Case& other, ConfigurationResult mine,
                                      ConfigurationResult theirs, Remark& remark) {
-    const bool breaks = mine.outcome == Outcome::diverge;
-    const bool they_break = theirs.outcome == Outcome::diverge;
+    const bool breaks = mine.outcome == SweepOutcome::diverge;
+    const bool they_break = theirs.outcome == SweepOutcome::diverge;
     remark.breaker = breaker_of(breaks, they_break);
     remark.against_only = they_break && !breaks;
     ConfigurationResult result = remark.against_only ? std::move(theirs) : std::move(mine);
     const TargetDifference difference = compare_targets(c, other.execution());
-    result.outcome = difference.text.empty() ? Outcome::agree : Outcome::diverge;
+    result.outcome = difference.text.empty() ? SweepOutcome::agree : SweepOutcome::diverge;
     if (!difference.text.empty()) {
       result.text = difference.text + (result.text.empty() ? "" : "; " + result.text);
       result.ratio = difference.ratio;
@@ -114,23 +114,23 @@ class Sweep {
     result_.done = result_.agree + result_.diverge + result_.refused + result_.errored;
   }
 
-  void count_one(Outcome outcome, double ratio, const Remark* remark) {
+  void count_one(SweepOutcome outcome, double ratio, const Remark* remark) {
     switch (outcome) {
-      case Outcome::not_run:
+      case SweepOutcome::not_run:
         return;
-      case Outcome::agree:
+      case SweepOutcome::agree:
         ++result_.agree;
         result_.max_ratio = std::max(result_.max_ratio, ratio);
         if (remark && remark->breaker == Breaker::both) ++result_.both_alike_break;
         return;
-      case Outcome::diverge:
+      case SweepOutcome::diverge:
         ++result_.diverge;
         break;
-      case Outcome::refused:
+      case SweepOutcome::refused:
         ++result_.refused;
         ++result_.refusals[remark->result.text];
         return;
-      case Outcome::errored:
+      case SweepOutcome::errored:
         if (result_.errored++ == 0) result_.first_error = remark->result.text;
         return;
     }
@@ -151,12 +151,13 @@ class Sweep {
   using Cause = std::tuple<const model::WrongModel*, std::string, Kind, Breaker>;
 
   void group() {
-    const auto agreeing = indices([&](std::size_t i) { return outcomes_[i] == Outcome::agree; });
+    const auto agreeing =
+        indices([&](std::size_t i) { return outcomes_[i] == SweepOutcome::agree; });
     std::map<std::int64_t, ReadingFound> found;
     std::vector<ReadingElsewhere> elsewhere;
     for (const bool of_against : {false, true}) {
       const auto diverging = indices([&](std::size_t i) {
-        return outcomes_[i] == Outcome::diverge && remarks_[i]->breaker != Breaker::neither &&
+        return outcomes_[i] == SweepOutcome::diverge && remarks_[i]->breaker != Breaker::neither &&
                remarks_[i]->against_only == of_against;
       });
       if (diverging.empty()) continue;
@@ -168,7 +169,7 @@ class Sweep {
     }
     std::map<Cause, std::vector<std::int64_t>> causes;
     for (const std::int64_t i :
-         indices([&](std::size_t at) { return outcomes_[at] == Outcome::diverge; })) {
+         indices([&](std::size_t at) { return outcomes_[at] == SweepOutcome::diverge; })) {
       const Remark& remark = *remarks_[static_cast<std::size_t>(i)];
       const ReadingFound reading = found[i];
       result_.explained += reading.model ? 1 : 0;
@@ -179,7 +180,7 @@ class Sweep {
     }
     for (const auto& [cause, members] : causes) add_group(cause, members, found, elsewhere);
     const auto diverging =
-        indices([&](std::size_t at) { return outcomes_[at] == Outcome::diverge; });
+        indices([&](std::size_t at) { return outcomes_[at] == SweepOutcome::diverge; });
     if (!diverging.empty()) result_.all = cell(diverging);
     std::ranges::stable_sort(result_.groups, [](const SweepGroup& a, const SweepGroup& b) {
       return std::tuple(-a.cell.members, a.first) < std::tuple(-b.cell.members, b.first);
@@ -223,9 +224,9 @@ class Sweep {
       if (next != members.end() && *next == i) {
         inside.add(place);
         ++next;
-      } else if (outcomes_[at] == Outcome::agree) {
+      } else if (outcomes_[at] == SweepOutcome::agree) {
         agreeing.add(place);
-      } else if (outcomes_[at] == Outcome::diverge) {
+      } else if (outcomes_[at] == SweepOutcome::diverge) {
         others.add(place);
       }
     }
@@ -237,7 +238,7 @@ class Sweep {
   bool against_;
   const std::function<void(const SweepProgress&)>& watch_;
   std::atomic<std::int64_t> diverging_so_far_{0};
-  std::vector<Outcome> outcomes_;
+  std::vector<SweepOutcome> outcomes_;
   std::vector<double> ratios_;
   std::vector<std::int16_t> places_;
   std::vector<std::unique_ptr<Remark>> remarks_;
