@@ -86,6 +86,7 @@ TESTED_ELSEWHERE = {
     "properties/case.cpp": CATALOG,
     "properties/catalog/any_capacity.cpp": PROMISES,
     "properties/catalog/batch_company.cpp": CATALOG,
+    "properties/catalog/combined_ways.cpp": "tests/properties/bundle_test.cpp",
     "properties/catalog/instruction_set.cpp": PROMISES,
     "properties/catalog/repeat.cpp": PROMISES,
     "properties/catalog/resident_range.cpp": CATALOG,
