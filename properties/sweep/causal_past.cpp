@@ -211,9 +211,9 @@ Grid causal_past_grid() {
   grid.arithmetic =
       "2 opsets x 2 batches x 2 head counts x (3 query counts x 4 new key counts x 3 pasts x 2 "
       "causal) x 8 masks x 11 variations";
-  Axis masks{"mask", {}, false};
+  GridAxis masks{"mask", {}, false};
   for (const MaskChoice& choice : kMasks) masks.values.emplace_back(choice.words);
-  Axis intermediates{"qk_output", {}, false};
+  GridAxis intermediates{"qk_output", {}, false};
   for (const auto output : {QkOutput::none, QkOutput::raw, QkOutput::softcapped, QkOutput::biased,
                             QkOutput::probabilities}) {
     intermediates.values.emplace_back(model::to_string(output));

@@ -14,7 +14,7 @@ using Box = std::vector<std::vector<bool>>;
 
 Box box_around(const Grid& grid, const Places& members) {
   Box box;
-  for (const Axis& axis : grid.axes) box.emplace_back(axis.values.size(), false);
+  for (const GridAxis& axis : grid.axes) box.emplace_back(axis.values.size(), false);
   for (std::size_t i = 0; i < members.size(); ++i) {
     const auto at = members[i];
     for (std::size_t a = 0; a < box.size(); ++a) box[a][static_cast<std::size_t>(at[a])] = true;
@@ -53,7 +53,7 @@ std::int64_t inside(const Box& box, const Places& places) {
   return count;
 }
 
-std::string words_of(const Axis& axis, const Restriction& restriction) {
+std::string words_of(const GridAxis& axis, const Restriction& restriction) {
   const auto& at = restriction.values;
   const auto value = [&](std::int16_t i) { return axis.values[static_cast<std::size_t>(i)]; };
   if (at.size() == 1) return fmt::format("{} = {}", axis.name, value(at.front()));

@@ -18,8 +18,8 @@ const Grid* find_grid(std::string_view name) {
   return it == all.end() ? nullptr : &*it;
 }
 
-Axis number_axis(std::string name, const std::vector<std::int64_t>& values) {
-  Axis axis{std::move(name), {}, true};
+GridAxis number_axis(std::string name, const std::vector<std::int64_t>& values) {
+  GridAxis axis{std::move(name), {}, true};
   for (const std::int64_t value : values) axis.values.push_back(std::to_string(value));
   return axis;
 }

@@ -11,7 +11,7 @@
 
 namespace kvcheck::properties {
 
-struct Axis {
+struct GridAxis {
   std::string name;                 ///< "past", as it stands in a sentence.
   std::vector<std::string> values;  ///< In words.
   bool ordered = false;             ///< The values are numbers, in ascending order.
@@ -28,7 +28,7 @@ struct Grid {
   std::string name;
   std::string statement;   ///< One sentence: what is gone through.
   std::string arithmetic;  ///< How the count comes about: "8 x 72 x 8 x 11".
-  std::vector<Axis> axes;
+  std::vector<GridAxis> axes;
   std::int64_t count = 0;
   /// Judged by mask.visible_set too, which runs each configuration two or three times more.
   bool visible_sets = false;
@@ -48,7 +48,7 @@ Grid windowed_small_grid();
 Grid tiles_grid();
 
 /// An axis of the numbers `values`, which ascend.
-Axis number_axis(std::string name, const std::vector<std::int64_t>& values);
+GridAxis number_axis(std::string name, const std::vector<std::int64_t>& values);
 
 /// 12345678 as "12,345,678".
 std::string with_commas(std::int64_t count);
