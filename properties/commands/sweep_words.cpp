@@ -49,7 +49,7 @@ std::string reading_words(const SweepGroup& group) {
 
 std::string group_text(const SweepRecord& record, std::size_t at) {
   const SweepGroup& group = record.result.groups[at];
-  std::string text = "\n" + cell_sentence(record.grid, record.result, group.cell) + "\n";
+  std::string text = "\n" + cell_sentence(record, group.cell) + "\n";
   if (!record.against.empty()) text += "  " + breaker_words(record, group.breaker) + "\n";
   text += reading_words(group);
   if (!group.property.empty()) {
@@ -102,7 +102,7 @@ Json cell_json(const SweepRecord& record, const Cell& cell) {
   json["agreeing_inside"] = cell.agreeing;
   json["others_inside"] = cell.others;
   json["where"] = where;
-  json["words"] = cell_sentence(record.grid, record.result, cell);
+  json["words"] = cell_sentence(record, cell);
   return json;
 }
 
@@ -127,19 +127,23 @@ Json group_json(const SweepRecord& record, std::size_t at) {
 
 }  // namespace
 
-std::string cell_sentence(const Grid& grid, const SweepResult& result, const Cell& cell) {
-  const std::string head = fmt::format("{} of {} diverge", with_commas(cell.members),
-                                       with_commas(result.agree + result.diverge));
-  const std::string where = cell_words(grid, cell);
+std::string cell_sentence(const SweepRecord& record, const Cell& cell) {
+  const SweepResult& result = record.result;
+  const bool two = !record.against.empty();
+  const std::string head =
+      fmt::format("{} of {} {}", with_commas(cell.members),
+                  with_commas(result.agree + result.diverge), two ? "differ" : "diverge");
+  const std::string where = cell_words(record.grid, cell);
   if (cell.exact()) {
     return where.empty() ? head + ": all of them"
                          : fmt::format("{}: exactly those with {}", head, where);
   }
   std::string others;
-  if (cell.agreeing > 0) others = fmt::format("{} agree", with_commas(cell.agreeing));
+  if (cell.agreeing > 0)
+    others = fmt::format("{} {}", with_commas(cell.agreeing), two ? "are equal" : "agree");
   if (cell.others > 0) {
-    others += fmt::format("{}{} diverge otherwise", others.empty() ? "" : " and ",
-                          with_commas(cell.others));
+    others += fmt::format("{}{} {} otherwise", others.empty() ? "" : " and ",
+                          with_commas(cell.others), two ? "differ" : "diverge");
   }
   return where.empty() ? fmt::format("{}, without a common place ({})", head, others)
                        : fmt::format("{}: all with {}, where {}", head, where, others);
@@ -159,7 +163,7 @@ std::string sweep_text(const SweepRecord& record) {
                         with_commas(result.configurations));
   }
   if (result.groups.size() > 1) {
-    text += "\n" + cell_sentence(record.grid, result, result.all) + "\n";
+    text += "\n" + cell_sentence(record, result.all) + "\n";
   }
   for (std::size_t i = 0; i < result.groups.size(); ++i) text += group_text(record, i);
   text += fmt::format("\n{} configurations in {:.1f} s, {:.0f}/s\n", with_commas(result.done),

@@ -26,6 +26,6 @@ std::string sweep_text(const SweepRecord& record);
 nlohmann::ordered_json sweep_json(const SweepRecord& record);
 
 /// "4,224 of 50,688 diverge: exactly those with is_causal = 1 and past > 0".
-std::string cell_sentence(const Grid& grid, const SweepResult& result, const Cell& cell);
+std::string cell_sentence(const SweepRecord& record, const Cell& cell);
 
 }  // namespace kvcheck::properties

@@ -63,10 +63,10 @@ TEST(SweepWords, SayWhatElseLiesInTheCell) {
   const Grid of = grid();
   SweepGroup mixed = group();
   mixed.cell.agreeing = 1200;
-  EXPECT_EQ(cell_sentence(of, record(of, mixed).result, mixed.cell),
+  EXPECT_EQ(cell_sentence(record(of, mixed), mixed.cell),
             "1 of 5 diverge: all with past = 1 and queries = 1, where 1,200 agree");
   mixed.cell.others = 3;
-  EXPECT_EQ(cell_sentence(of, record(of, mixed).result, mixed.cell),
+  EXPECT_EQ(cell_sentence(record(of, mixed), mixed.cell),
             "1 of 5 diverge: all with past = 1 and queries = 1, where 1,200 agree and 3 diverge "
             "otherwise");
   mixed.differs_elsewhere = 4;
@@ -84,6 +84,7 @@ TEST(SweepWords, OfTwoTargetsSayWhoBreaksTheContract) {
   EXPECT_TRUE(says(text, "mine 1.0 against yours 2.0")) << text;
   EXPECT_TRUE(says(text, "mine breaks the contract in 1, yours in 0")) << text;
   EXPECT_TRUE(says(text, "  mine breaks the contract\n")) << text;
+  EXPECT_TRUE(says(text, "1 of 5 differ: exactly those with")) << text;
   EXPECT_EQ(sweep_json(two)["cells"][0]["breaks"], "target");
 }
 

@@ -33,11 +33,11 @@ TEST(Outcome, ALeakIsSeenAsASetWhereThoseAreWanted) {
   const auto target = kernels::make_cpu_naive("causal_skipped_single_query");
   Case c(*target, affected());
   const auto sets = judge_configuration(c, true);
-  EXPECT_EQ(sets.outcome, SweepOutcome::diverge);
+  ASSERT_EQ(sets.outcome, SweepOutcome::diverge);
   EXPECT_EQ(sets.property->id, "mask.visible_set");
   EXPECT_EQ(sets.kind, Kind::leak);
   const auto values = judge_configuration(c, false);
-  EXPECT_EQ(values.outcome, SweepOutcome::diverge);
+  ASSERT_EQ(values.outcome, SweepOutcome::diverge);
   EXPECT_EQ(values.property->id, "values.within_bound");
   EXPECT_GT(values.ratio, 1);
 }
@@ -50,7 +50,7 @@ TEST(Outcome, AnIntermediateAloneIsSeen) {
   });
   Case c(*target, s);
   const auto result = judge_configuration(c, false);
-  EXPECT_EQ(result.outcome, SweepOutcome::diverge);
+  ASSERT_EQ(result.outcome, SweepOutcome::diverge);
   EXPECT_EQ(result.property->id, "values.qk_output");
 }
 
