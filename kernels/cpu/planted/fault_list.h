@@ -1,6 +1,7 @@
 // What each planted fault is called, which targets have it and what it does.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -31,11 +32,16 @@ struct PlantedFault {
   bool one_row;
   const char* reports;  ///< Ids with a space between them.
   const char* statement;
+  std::int64_t from_length = 1;  ///< As FaultInfo::from_length.
 };
 
 /// What a query sees and how it sums.
 std::span<const PlantedFault> attention_fault_list();
 /// Where rows lie and how many there are.
 std::span<const PlantedFault> cache_fault_list();
+/// What sessions and steps bring, and what is taken and declined.
+std::span<const PlantedFault> input_fault_list();
+/// Tiles, vectors, chunks and threads of cpu-flash.
+std::span<const PlantedFault> flash_fault_list();
 
 }  // namespace kvcheck::kernels
