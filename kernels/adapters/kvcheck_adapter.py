@@ -5,6 +5,7 @@ A target is any object with three members:
     name, version                 strings
     capabilities()                dict, the fields of the handshake (README.md, "hello")
     open(config)                  a session; config is a Config
+    call(call)                    optional: the outputs of one operator call; call is a Call
 
 and a session is any object with these (only the first is needed by every target):
 
@@ -57,6 +58,11 @@ class Result:
         self.output, self.visible, self.rows, self.qk = output, visible, rows, qk
 
 
+Call = namedtuple("Call", "op opset attributes inputs outputs")
+Call.__doc__ = """One call of the operator, sound or not: attributes and inputs by name, and the names
+of the outputs to answer with, in this order."""
+
+
 # ---- Requests -----------------------------------------------------------------------------------
 
 
@@ -71,7 +77,7 @@ class Server:
         self.sessions = {}
         self.kinds = {
             "hello": self.hello, "open": self.open, "step": self.step, "rollback": self.rollback,
-            "load": self.load, "present": self.present, "close": self.close}
+            "load": self.load, "present": self.present, "close": self.close, "call": self.call}
 
     def answer(self, head, tensors):
         """(fields, tensors) of an ok answer."""
@@ -95,6 +101,19 @@ class Server:
         config = Config(head["config"], tensors, self.codec)
         self.sessions[head["session"]] = (config, self.target.open(config))
         return {}, ()
+
+    def call(self, head, tensors):
+        if not hasattr(self.target, "call"):
+            raise Refused("this target takes no operator calls")
+        attributes = {}
+        for name, value in head["attributes"].items():
+            (kind, number), = value.items()
+            attributes[name] = float(number) if kind == "float" else number
+        inputs = {name: self.codec.decode(tensor) for name, tensor in tensors.items()}
+        call = Call(head["op"], head["opset"], attributes, inputs, head["outputs"])
+        outputs = self.target.call(call)
+        return {}, [(name, self.codec.encode(output))
+                    for name, output in zip(call.outputs, outputs)]
 
     def session(self, head):
         number = head.get("session")

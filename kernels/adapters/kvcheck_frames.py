@@ -10,7 +10,7 @@ PREFIX = struct.Struct("<4sIQ")
 HEAD_LIMIT = 1 << 20
 BODY_LIMIT = 1 << 31
 ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8, "boolean": 1, "i8": 1, "u8": 1,
-                 "f8e4m3": 1, "i64": 8}
+                 "f8e4m3": 1, "i64": 8, "i32": 4}
 
 Tensor = namedtuple("Tensor", "type shape data")
 Tensor.__doc__ = """A tensor as it travels: element type by name, shape, little-endian bytes."""
@@ -125,7 +125,7 @@ class NumpyCodec:
         self.types = {
             "f32": numpy.dtype("<f4"), "f16": numpy.dtype("<f2"), "bf16": numpy.dtype("<u2"),
             "f64": numpy.dtype("<f8"), "boolean": numpy.dtype("bool"), "i8": numpy.dtype("i1"),
-            "u8": numpy.dtype("u1"), "i64": numpy.dtype("<i8")}
+            "u8": numpy.dtype("u1"), "i64": numpy.dtype("<i8"), "i32": numpy.dtype("<i4")}
         self.names = {dtype: name for name, dtype in self.types.items()}
         self.types["f8e4m3"] = self.types["u8"]
 

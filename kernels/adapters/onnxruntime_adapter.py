@@ -18,6 +18,7 @@ take_streams()
 import numpy  # noqa: E402
 import onnxruntime  # noqa: E402
 from onnxruntime_attention import ConcatenatingSession, NonpadSession  # noqa: E402
+from onnxruntime_calls import run_call  # noqa: E402
 from onnxruntime_gqa import GqaSession  # noqa: E402
 
 F16_ROUNDOFF = 2.0**-11
@@ -80,7 +81,7 @@ def features_of(release):
                 "smooth_softmax", "head_sink", "rotary",
                 "load", "queryless_append", "rollback", "nan_safe_gqa", "repeat_bits",
                 "huge_has_influence f64", "no_softmax_precision_bf16",
-                "no_empty_append_rank_3"]
+                "no_empty_append_rank_3", "operator_calls"]
     if release >= (1, 24):
         features.append("empty_window")
     if release >= (1, 25):
@@ -149,6 +150,9 @@ class OnnxRuntime:
                 raise Refused("nonpad_kv_seqlen needs opset 24 and release 1.25")
             return NonpadSession(config, self.release)
         return ConcatenatingSession(config, self.release)
+
+    def call(self, call):
+        return run_call(call)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/process/call_head.h"
 #include "kernels/process/connection.h"
 #include "kernels/process/protocol.h"
 #include "kernels/process/session_head.h"
@@ -157,6 +158,29 @@ class ProcessTarget final : public Target {
         no_tensors};
     return ask<std::unique_ptr<Session>>(*connection_, request, [&](Reply&&) {
       return std::make_unique<ProcessSession>(shared_, connection_, number, config);
+    });
+  }
+
+  Answer<CallResult> call(const OperatorCall& call) override {
+    if (!shared_->claims.has("operator_calls")) return Target::call(call);
+    if (!connection_ || connection_->broken()) {
+      if (auto failure = start()) return std::move(*failure);
+    }
+    const auto id = connection_->next_id();
+    const std::vector<NamedTensor> tensors = call_tensors(call);
+    const Request request{
+        "call",
+        id,
+        call_head(id, call),
+        tensors,
+        shared_->options.time_limit,
+        [&](std::span<const TensorHead> heads) { check_call_answer(heads, call); }};
+    return ask<CallResult>(*connection_, request, [](Reply&& reply) {
+      CallResult result;
+      for (std::size_t i = 0; i < reply.tensors.size(); ++i) {
+        result.outputs.push_back({reply.head.tensors[i].name, std::move(reply.tensors[i])});
+      }
+      return result;
     });
   }
 

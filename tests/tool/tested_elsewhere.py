@@ -24,6 +24,7 @@ TESTED_ELSEWHERE = {
     "kernels/adapters/kvcheck_adapter.py": "tests/kernels/process_target_test.cpp",
     "kernels/adapters/kvcheck_frames.py": "tests/kernels/process_target_test.cpp",
     "kernels/adapters/kvcheck_config.py": "tests/kernels/session_head_test.cpp",
+    "kernels/adapters/onnxruntime_calls.py": "tests/tool/onnxruntime_test.py",
     "kernels/adapters/onnxruntime_gqa_run.py": "tests/tool/onnxruntime_test.py",
     "kernels/adapters/onnxruntime_adapter.py": ONNXRUNTIME,
     "kernels/adapters/onnxruntime_attention.py": ONNXRUNTIME,

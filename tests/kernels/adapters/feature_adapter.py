@@ -64,12 +64,20 @@ class Features:
     version = "1.0"
 
     def capabilities(self):
-        return {"operators": ["gqa"], "element_types": ["f32"], "layouts": ["full"]}
+        return {"operators": ["gqa"], "element_types": ["f32"], "layouts": ["full"],
+                "features": ["operator_calls"]}
 
     def open(self, config):
         if config.packed_qkv:
             raise Refused(described(config))
         return Session(config)
+
+    def call(self, call):
+        """The inputs as they are; with another is_causal than 1 the attributes, as a refusal."""
+        if call.attributes["is_causal"] != 1:
+            raise Refused(" ".join(f"{name}={call.attributes[name]}"
+                                   for name in ("is_causal", "scale", "mode")))
+        return list(call.inputs.values())
 
 
 if __name__ == "__main__":
