@@ -50,7 +50,9 @@ def run_call(call):
                      lambda name: (name, kind(name), call.inputs[name].ndim)),
             in_order(outputs, call.outputs,
                      lambda name: (name, kind(outputs[name]), ranks.get(name, 4))))
-        return session.run(call.outputs, {name: numpy.array(array)
-                                          for name, array in call.inputs.items()})
+        answers = session.run(call.outputs, {name: numpy.array(array)
+                                             for name, array in call.inputs.items()})
     except Exception as error:
         raise Refused(reason(error)) from None
+    # What the operator was asked for and leaves empty is an answer without elements.
+    return [numpy.zeros(0, numpy.float32) if answer is None else answer for answer in answers]
