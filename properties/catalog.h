@@ -69,6 +69,9 @@ Property any_capacity_property();
 Property thread_count_property();
 Property instruction_set_property();
 Property repeat_property();
+Property refused_calls_property();
+Property accepted_calls_property();
+Property extreme_lengths_property();
 Property combined_ways_property();
 
 }  // namespace kvcheck::properties
