@@ -73,8 +73,9 @@ class ModelledSession final : public kernels::Session {
     if (!one_row_) return true;
     const model::Scenario& s = right_.scenario();
     const auto& around = right_.timeline().steps()[at_].entries[static_cast<std::size_t>(entry)];
-    return entry == s.batch - 1 && head == s.query_heads - 1 &&
-           (around.origin.value + query) % kEvery == kFirst;
+    const std::int64_t position = around.origin.value + query;  // Below 0 before the first key.
+    return entry == s.batch - 1 && head == s.query_heads / 2 &&
+           (position % kEvery + kEvery) % kEvery == kFirst;
   }
 
   Tensor output() {
