@@ -130,10 +130,10 @@ double cancelling_value(const Scenario& scenario, const ShapedRow& row, std::int
   const std::uint64_t pair = pair_hash(row, lane);
   const std::uint64_t own = nth_of(row.own, lane);
   const bool coarse = narrow(scenario.element_type);
-  // Even multiples of 1/128, so that the last bit is left for the difference.
-  const double shared = 1.0 + static_cast<double>((pair >> 1) & 15) / 64.0;
+  // Multiples of 1/32, so that the last two bits of bf16 are left for the difference.
+  const double shared = 1.0 + static_cast<double>((pair >> 1) & 7) / 32.0;
   const double last =
-      coarse ? static_cast<double>(own & 1) / 128.0 : static_cast<double>(own & 31) * 0x1p-20;
+      coarse ? static_cast<double>(own & 3) / 128.0 : static_cast<double>(own & 31) * 0x1p-20;
   const double unit =
       scenario.cache.quantisation.kind == QuantisationKind::none ? kPairMagnitude : 1.0;
   return (row.position % 2 != 0 ? -1.0 : 1.0) * sign_of(pair) * unit * (shared + last);

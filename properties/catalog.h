@@ -48,5 +48,17 @@ Property any_capacity_property();
 Property thread_count_property();
 Property instruction_set_property();
 Property repeat_property();
+Property empty_rows_property();
+Property finite_values_property();
+Property surviving_rows_property();
+Property hidden_keys_property();
+Property bias_columns_property();
+Property softcap_order_property();
+Property head_map_property();
+Property sink_mass_property();
+Property quantised_codes_property();
+Property drafts_property();
+Property out_of_sight_property();
+Property refusal_state_property();
 
 }  // namespace kvcheck::properties

@@ -72,6 +72,8 @@ TEST_P(HealthyKernels, StayWithinTheBoundOnEveryFill) {
   for (const FillKind fill : {FillKind::random, FillKind::needles, FillKind::position_code,
                               FillKind::position_block, FillKind::extreme, FillKind::ties,
                               FillKind::cancelling, FillKind::selection, FillKind::integers}) {
+    // Sums of values near the largest f16 overflow there: the bound assumes that none does.
+    if (fill == FillKind::extreme && GetParam().style.accumulator == ElementType::f16) continue;
     Ratios worst;
     for (int i = 0; i < 42; ++i) {
       Scenario scenario = draw(source, fill, GetParam().storage);
