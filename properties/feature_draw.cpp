@@ -1,6 +1,7 @@
 // Features one by one.
 #include "properties/feature_draw.h"
 
+#include <algorithm>
 #include <string>
 #include <variant>
 
@@ -14,7 +15,7 @@ using model::Scenario;
 class FeatureDrawing {
  public:
   FeatureDrawing(const Capabilities& target, Draw& draw, Scenario& scenario)
-      : target_(target), draw_(draw), s_(scenario) {}
+      : target_(target), draw_(draw), s_(scenario), swarm_(draw.bits()) {}
 
   void run() {
     if (wants("softcap", 12)) s_.softcap = draw_.pick(std::vector<double>{0.5, 2, 20, 50});
@@ -26,8 +27,14 @@ class FeatureDrawing {
   }
 
  private:
+  /// Swarm: half of the cases do without half of the features, others by turns, and have the rest
+  /// the more often, so that rare features meet.
   bool wants(std::string_view feature, int chance) {
-    return target_.has(feature) && draw_.percent(chance);
+    if (!target_.has(feature)) return false;
+    if (swarm_ % 2 == 0) return draw_.percent(chance);
+    std::uint64_t name = 0;
+    for (const char letter : feature) name = name * 31 + static_cast<unsigned char>(letter);
+    return ((swarm_ >> 1) * (name | 1) >> 40) % 2 == 0 && draw_.percent(std::min(2 * chance, 90));
   }
 
   void run_gqa() {
@@ -93,6 +100,7 @@ class FeatureDrawing {
   const Capabilities& target_;
   Draw& draw_;
   Scenario& s_;
+  std::uint64_t swarm_;
 };
 
 /// Shapes of a mask that has one element where others have many.

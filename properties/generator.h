@@ -20,7 +20,15 @@ rc::Gen<model::Scenario> scenario_generator(const kernels::Capabilities& target)
 /// Which operator and layout to draw; for runs that must reach one of them.
 struct GeneratorFocus {
   bool gqa_block = true, gqa_full = true, attention_past = true, attention_nonpad = true;
+  /// Absolute length at the queries that are judged, about; with few queries, heads and lanes, so
+  /// that a long context stays cheap. 0 = any, mostly short.
+  std::int64_t context_length = 0;
 };
+
+/// Whether the target takes anything within the focus.
+bool can_draw(const kernels::Capabilities& target, const GeneratorFocus& focus);
+
+/// \pre can_draw(target, focus), where a scenario is drawn
 rc::Gen<model::Scenario> scenario_generator(const kernels::Capabilities& target,
                                             const GeneratorFocus& focus);
 

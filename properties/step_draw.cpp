@@ -1,0 +1,235 @@
+// The steps one by one.
+#include "properties/step_draw.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "model/layout.h"
+
+namespace kvcheck::properties {
+namespace {
+
+using kernels::Capabilities;
+using model::Append;
+using model::Past;
+using model::Rollback;
+using model::Scenario;
+
+/// The longest prompt with a query for each token that a long context is built with: the cost is
+/// its square.
+constexpr std::int64_t kWidestPrompt = 64;
+
+class StepDrawing {
+ public:
+  StepDrawing(const Capabilities& target, Family family, Draw& draw, StepSizes sizes,
+              Scenario& scenario)
+      : target_(target),
+        family_(family),
+        draw_(draw),
+        sizes_(sizes),
+        s_(scenario),
+        layout_(model::make_layout(scenario.cache)),
+        lengths_(for_entries(0)) {
+    // Swarm: each case does without some kinds of step, so that the others come in new company.
+    rollbacks_ = target.has("rollback") && draw.percent(75);
+    questions_ = may_only_ask() && draw.percent(60);
+    single_tokens_ = draw.percent(15);
+  }
+
+  std::int64_t run() {
+    if (sizes_.context > 0) {
+      draw_context();
+    } else if (target_.has("load") && draw_.percent(35)) {
+      draw_past();
+    }
+    const std::int64_t events =
+        sizes_.context > 0 ? draw_.between(0, 2) : draw_.between(1, 2 + sizes_.size / 16);
+    for (std::int64_t i = 0; i < events; ++i) {
+      if (rollbacks_ && longest() > 0 && draw_.percent(33) && draw_rollback()) continue;
+      if (questions_ && longest() > 0 && draw_.percent(16)) {
+        draw_question();
+        continue;
+      }
+      draw_append();
+    }
+    draw_append();  // A scenario ends with a query.
+    return longest_;
+  }
+
+ private:
+  bool gqa() const { return family_ == Family::gqa_block || family_ == Family::gqa_full; }
+  bool uniform_entries() const { return family_ == Family::attention_past; }
+  /// One in `of` of the scenarios is several times longer than the usual ones.
+  bool rarely(int of) { return draw_.between(1, of) == 1; }
+  std::int64_t longest() const { return *std::max_element(lengths_.begin(), lengths_.end()); }
+  std::int64_t window() const { return s_.cache.window_size.value_or(4); }
+
+  std::vector<std::int64_t> for_entries(std::int64_t count) const {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(s_.batch), count);
+  }
+
+  /// A length worth trying: around the window and the capacity, or small, or anything.
+  std::int64_t notable_length() {
+    const std::int64_t capacity = family_ == Family::gqa_block ? s_.cache.capacity : 8;
+    if (draw_.percent(60)) {
+      return std::max<std::int64_t>(
+          1,
+          draw_.pick({1, window(), capacity, capacity + 1, 2 * capacity}) + draw_.between(-1, 1));
+    }
+    return draw_.between(1, rarely(20) ? 120 : 12);
+  }
+
+  /// Edges of tiles, blocks and splits of keys, where a kernel changes its path.
+  std::int64_t tile_length() {
+    return draw_.pick({16, 32, 64, 64, 128, 256, rarely(2) ? 512 : 32, rarely(4) ? 1024 : 64}) +
+           draw_.between(-1, 1);
+  }
+
+  /// Every query of a prompt costs as much as the keys before it, so wide ones are rare.
+  std::int64_t prompt_length() {
+    return rarely(25) ? draw_.pick({16, 32, 64}) + draw_.between(-1, 1) : notable_length();
+  }
+
+  std::int64_t step_tokens() {
+    if (single_tokens_ || draw_.percent(45)) return 1;
+    if (sizes_.context > 0) return draw_.between(2, 3);
+    const std::int64_t capacity = family_ == Family::gqa_block ? s_.cache.capacity : 6;
+    if (draw_.percent(60)) return draw_.between(2, 5);
+    return std::max<std::int64_t>(1, draw_.pick({window() - 1, window(), window() + 1, capacity - 1,
+                                                 capacity, capacity + 1, capacity + window()}));
+  }
+
+  /// Whether a step may ask queries of what the cache holds, without tokens of its own.
+  bool may_only_ask() const {
+    if (family_ == Family::gqa_full) return target_.has("shared_kv") && !s_.packed_qkv;
+    return family_ == Family::attention_past && target_.has("empty_append");
+  }
+
+  /// What comes before the queries of a long context: loaded, or appended with as few as possible.
+  void draw_context() {
+    const std::int64_t n = sizes_.context;
+    const std::int64_t less = draw_.percent(60) ? draw_.between(0, 4) : draw_.between(0, n / 8);
+    const std::int64_t past = std::max<std::int64_t>(1, n - less);
+    if (target_.has("load")) {
+      Past step{for_entries(past)};
+      if (!uniform_entries() && draw_.percent(40)) {
+        for (auto& tokens : step.tokens)
+          tokens = std::max<std::int64_t>(1, past - draw_.between(0, 5));
+      }
+      note(step.tokens);
+      s_.steps.emplace_back(step);
+      return;
+    }
+    const bool unasked = gqa() ? target_.has("queryless_append") : target_.has("queries_differ");
+    if (unasked) {
+      append({for_entries(past), for_entries(gqa() ? 0 : 1), generation_});
+      return;
+    }
+    const bool chunks = !gqa() || s_.batch == 1 || target_.has("batched_chunks");
+    for (std::int64_t left = past; left > 0;) {
+      const std::int64_t most = s_.steps.empty() || chunks ? kWidestPrompt : 1;
+      const std::int64_t tokens = std::min(left, most);
+      append({for_entries(tokens), for_entries(tokens), generation_});
+      left -= tokens;
+    }
+  }
+
+  void note(const std::vector<std::int64_t>& tokens) {
+    for (std::size_t b = 0; b < lengths_.size(); ++b) lengths_[b] += tokens[b];
+    longest_ = std::max(longest_, longest());
+  }
+
+  void append(Append step) {
+    note(step.tokens);
+    s_.steps.emplace_back(std::move(step));
+  }
+
+  void draw_question() {
+    const std::int64_t shortest = *std::min_element(lengths_.begin(), lengths_.end());
+    if (shortest == 0) return;
+    // As many as a prompt may have: each costs as much as the keys before it.
+    const std::int64_t many = sizes_.context > 0 ? 2 : 65;
+    const std::int64_t queries =
+        std::min<std::int64_t>(shortest, draw_.pick({1, 1, 2, 3, rarely(3) ? many : 4}));
+    s_.steps.emplace_back(Append{for_entries(0), for_entries(queries), generation_});
+  }
+
+  void draw_past() {
+    Past past{for_entries(rarely(6) ? tile_length() : notable_length())};
+    if (!uniform_entries() && draw_.percent(60)) {
+      for (auto& n : past.tokens) n = notable_length();
+    }
+    note(past.tokens);
+    s_.steps.emplace_back(past);
+  }
+
+  bool draw_rollback() {
+    Rollback rollback{for_entries(0)};
+    const bool deep = target_.has("checks_rollback") && draw_.percent(8);
+    for (std::size_t b = 0; b < lengths_.size(); ++b) {
+      const std::int64_t most = deep ? lengths_[b] : layout_->max_exact_rollback(lengths_[b]);
+      if (most <= 0) continue;
+      // Not back to nothing where the context is to stay long.
+      const bool all = sizes_.context == 0 && draw_.percent(30);
+      rollback.tokens[b] = all ? most : draw_.between(1, std::min<std::int64_t>(most, 6));
+    }
+    if (uniform_entries()) rollback.tokens = for_entries(rollback.tokens.front());
+    if (*std::max_element(rollback.tokens.begin(), rollback.tokens.end()) == 0) return false;
+    for (std::size_t b = 0; b < lengths_.size(); ++b) lengths_[b] -= rollback.tokens[b];
+    s_.steps.emplace_back(rollback);
+    ++generation_;
+    return true;
+  }
+
+  /// Whether the next gqa step of this batch may hold `ragged` or several tokens.
+  bool may_be_ragged() const {
+    if (uniform_entries()) return false;
+    if (family_ == Family::attention_nonpad) return true;
+    if (longest() > 0) return target_.has("batched_chunks");
+    return target_.has(family_ == Family::gqa_block ? "ragged_prompt_block" : "ragged_prompt");
+  }
+
+  void draw_append() {
+    const bool chunk = !gqa() || s_.batch == 1 || longest() == 0 || target_.has("batched_chunks");
+    const std::int64_t count = s_.steps.empty() ? prompt_length() : step_tokens();
+    Append step{for_entries(chunk ? count : 1), {}, generation_};
+    if (s_.batch > 1 && may_be_ragged() && draw_.percent(50)) {
+      const bool idle =
+          longest() > 0 && (family_ == Family::attention_nonpad || target_.has("idle_entries"));
+      for (auto& n : step.tokens)
+        n = std::max<std::int64_t>(idle && draw_.percent(20) ? 0 : 1, draw_.between(0, count));
+      if (*std::max_element(step.tokens.begin(), step.tokens.end()) == 0) step.tokens[0] = 1;
+    }
+    step.queries = step.tokens;
+    if (!gqa()) {
+      step.queries = for_entries(step.tokens.front());
+      if (target_.has("queries_differ") && draw_.percent(50)) {
+        step.queries = for_entries(draw_.pick({1, 1, 2, 3, step.tokens.front() + 1}));
+      }
+      if (step.queries.front() == 0) step.queries = for_entries(1);
+    } else if (target_.has("queryless_append") && draw_.percent(6)) {
+      step.queries = for_entries(0);
+    }
+    append(std::move(step));
+  }
+
+  const Capabilities& target_;
+  Family family_;
+  Draw& draw_;
+  StepSizes sizes_;
+  Scenario& s_;
+  std::unique_ptr<model::Layout> layout_;
+  std::vector<std::int64_t> lengths_;
+  std::int64_t longest_ = 0;
+  std::int64_t generation_ = 0;
+  bool rollbacks_ = false, questions_ = false, single_tokens_ = false;
+};
+
+}  // namespace
+
+std::int64_t draw_steps(const Capabilities& target, Family family, Draw& draw, StepSizes sizes,
+                        Scenario& scenario) {
+  return StepDrawing(target, family, draw, sizes, scenario).run();
+}
+
+}  // namespace kvcheck::properties
