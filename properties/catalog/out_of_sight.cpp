@@ -253,7 +253,7 @@ Property out_of_sight_property() {
                     "positions counted from the oldest row, windows or bias columns taken from the "
                     "wrong end, rows read past the window, lengths that wrap",
                     inapplicable, judge};
-  property.one_in = 3;
+  property.one_in = 4;
   return property;
 }
 

@@ -63,7 +63,7 @@ Property softcap_order_property() {
                     "a cap after the bias or before the scale, a cap left out, hidden keys that a "
                     "cap brings back",
                     inapplicable, judge};
-  property.one_in = 2;
+  property.one_in = 4;
   return property;
 }
 
