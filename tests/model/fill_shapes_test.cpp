@@ -1,6 +1,7 @@
 // Facts about the shaped fills and about selection.
 #include "model/fill_shapes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -11,6 +12,7 @@
 
 #include "model/fill.h"
 #include "model/oracle.h"
+#include "model/scenario_json.h"
 
 namespace kvcheck::model {
 namespace {
@@ -157,6 +159,16 @@ TEST(FillShapes, ASelectedKeyIsTheNewestTheOldestOrTheMiddleOneAndWinsByFar) {
   }
   EXPECT_EQ(selected[0] + selected[1] + selected[2], 30);
   EXPECT_EQ(selected.size(), 3u);
+}
+
+TEST(FillShapes, AreKeptByTheTextFormAndByRepair) {
+  for (const FillKind kind : {FillKind::extreme, FillKind::ties, FillKind::cancelling,
+                              FillKind::selection, FillKind::integers}) {
+    const Scenario s = prompt(kind, 4);
+    EXPECT_TRUE(validate(s).empty());
+    EXPECT_EQ(parse_scenario(canonical_text(s)).fill, s.fill);
+    EXPECT_EQ(normalise(s).fill, s.fill);
+  }
 }
 
 /// Share of outputs whose bound is less than a tenth of the largest value of the lane: there a
