@@ -59,7 +59,6 @@ INSTANTIATE_TEST_SUITE_P(
         Proof{"values.finite", "masked_by_multiply"},
         Proof{"cache.present_is_past_plus_new", "compaction_one_row_short"},
         Proof{"cache.present_is_past_plus_new", "write_back_oldest"},
-        Proof{"cache.present_is_past_plus_new", "append_at_longest"},
         Proof{"mask.hidden_keys", "window_one_wide"},
         Proof{"mask.hidden_keys", "nonpad_offset_clamped"},
         Proof{"mask.hidden_keys", "mask_first_row_for_all"},
