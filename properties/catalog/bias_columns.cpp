@@ -12,10 +12,13 @@
 #include "model/mask.h"
 #include "model/visibility.h"
 #include "properties/catalog.h"
+#include "properties/catalog/sampled.h"
 #include "properties/convert.h"
 
 namespace kvcheck::properties {
 namespace {
+
+constexpr const char* kId = "mask.bias_columns";
 
 using model::LiteralTensor;
 using model::Scenario;
@@ -136,6 +139,9 @@ Scenario with_columns(const Case& c) {
 }
 
 Judgement judge(Case& c) {
+  if (const std::string why = passed_over(c, kId, 4); !why.empty()) {
+    return Judgement::skipped(why);
+  }
   const Scenario s = with_columns(c);
   if (s.fill.kind != model::FillKind::literal) {
     return Judgement::skipped("the scenario is too large to be spelled out");
@@ -165,14 +171,12 @@ std::string inapplicable(const Scenario& scenario, const kernels::Capabilities& 
 }  // namespace
 
 Property bias_columns_property() {
-  Property property{"mask.bias_columns",
-                    "A column of an additive mask belongs to one absolute position, evicted ones "
-                    "counted, and 0 and -infinity mask as true and false do.",
-                    "columns counted from the oldest row, rows or heads of the mask mixed up, "
-                    "offsets that overflow, -infinity taken for a number",
-                    inapplicable, judge};
-  property.one_in = 4;
-  return property;
+  return {kId,
+          "A column of an additive mask belongs to one absolute position, evicted ones "
+          "counted, and 0 and -infinity mask as true and false do.",
+          "columns counted from the oldest row, rows or heads of the mask mixed up, "
+          "offsets that overflow, -infinity taken for a number",
+          inapplicable, judge};
 }
 
 }  // namespace kvcheck::properties

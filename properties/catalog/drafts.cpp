@@ -2,50 +2,50 @@
 // The case is run with drafts of up to three tokens before its steps: rolled back at once, token by
 // token, in two parts, or followed by a longer one; before the first step back to nothing. Each is
 // only as deep as the layout can roll back exactly. Rows and outputs are those of the case.
-#include <algorithm>
+#include <utility>
 
-#include <fmt/format.h>
-
-#include "model/counter_hash.h"
 #include "properties/catalog.h"
 #include "properties/catalog/drafted.h"
-#include "properties/compare_runs.h"
 #include "properties/convert.h"
+#include "properties/variant.h"
 
 namespace kvcheck::properties {
 namespace {
 
+constexpr const char* kPromise = "rollback_bits";
+
+/// The variant with drafts before its steps; empty when none is exact.
+std::optional<Variant> drafted(const Case& c, const Variant& way) {
+  const bool chunks = way.scenario.batch == 1 || way.scenario.op == model::Operator::attention ||
+                      c.capabilities().has("batched_chunks");
+  Drafted with = with_drafts(way.scenario, model::Timeline(way.scenario), chunks);
+  if (with.drafts == 0) return std::nullopt;
+  Variant result = way;
+  result.words = "with drafts that are rolled back (" + with.in_words() + ")";
+  std::vector<StepPair> moved;
+  for (std::size_t i = 0; i < with.places.size(); ++i) moved.emplace_back(i, with.places[i]);
+  follow(result.same_state, moved);
+  result.scenario = std::move(with.scenario);
+  return result;
+}
+
 Judgement judge(Case& c) {
-  const Execution& execution = c.execution();
-  if (!execution.complete) return Judgement::skipped(broke_off(c.scenario(), execution));
-  const Drafted drafted =
-      with_drafts(c.scenario(), c.timeline(),
-                  c.scenario().batch == 1 || c.scenario().op == model::Operator::attention ||
-                      c.capabilities().has("batched_chunks"));
-  if (drafted.drafts == 0) return Judgement::skipped("no draft can be rolled back exactly here");
-  if (const std::string why = cannot_run(c.target(), drafted.scenario); !why.empty()) {
-    return Judgement::skipped(why);
+  const auto way = drafted(c, unchanged(c));
+  if (!way) return Judgement::skipped("no draft can be rolled back exactly here");
+  return judge_variants(
+      c, {*way},
+      {.kind = Kind::rollback_difference, .bitwise = promises(c, kPromise), .rows_suffice = true});
+}
+
+bool turn(Case& c, std::vector<Variant>& ways, Draw&) {
+  std::vector<Variant> turned;
+  for (const Variant& way : ways) {
+    auto with = drafted(c, way);
+    if (!with) return false;
+    turned.push_back(std::move(*with));
   }
-  const model::Timeline timeline(drafted.scenario);
-  const model::Fill fill(drafted.scenario, timeline);
-  const Execution run = execute(c.target(), drafted.scenario, timeline, fill);
-  if (!run.complete) return Judgement::skipped(broke_off(drafted.scenario, run));
-  const OtherRun other{drafted.scenario, timeline, run};
-  const bool bits = c.capabilities().has("rollback_bits");
-  std::optional<Difference> difference;
-  for (std::size_t i = 0; i < drafted.places.size() && !difference; ++i) {
-    if (!c.timeline().steps()[i].defined || !timeline.steps()[drafted.places[i]].defined) break;
-    difference = compare_rows(c, other, i, drafted.places[i], bits);
-  }
-  if (!difference) difference = compare_outputs(c, other, bits);
-  if (!difference) return {};
-  Judgement judgement = Judgement::failed(
-      Kind::rollback_difference,
-      fmt::format("the case differs where drafts were rolled back before ({}): {}",
-                  drafted.in_words(), difference->sentence),
-      difference->hint);
-  judgement.max_ratio = difference->ratio;
-  return judgement;
+  ways = std::move(turned);
+  return true;
 }
 
 std::string inapplicable(const model::Scenario& scenario, const kernels::Capabilities& target) {
@@ -57,15 +57,17 @@ std::string inapplicable(const model::Scenario& scenario, const kernels::Capabil
 }  // namespace
 
 Property drafts_property() {
-  Property property{"cache.drafts",
-                    "Appending drafts and rolling them back, at once, in parts, several times and "
-                    "down to nothing, leaves rows and outputs as they are without them: outputs "
-                    "bit for bit where that is promised, else within twice the bound.",
-                    "stale rows, counters that drift with every rollback, snapshots of the state "
-                    "one rollback too old, drafts longer than the ones before",
-                    inapplicable, judge};
-  property.one_in = 3;
-  return property;
+  return {
+      "cache.drafts",
+      "Appending drafts and rolling them back, at once, in parts, several times and down to "
+      "nothing, leaves rows and outputs as they are without them: outputs bit for bit where "
+      "that is promised, else within twice the bound.",
+      "stale rows, counters that drift with every rollback, snapshots of the state one rollback "
+      "too old, drafts longer than the ones before",
+      inapplicable,
+      judge,
+      "",
+      {Axis::Run::apart, turn, kPromise}};
 }
 
 }  // namespace kvcheck::properties

@@ -8,11 +8,14 @@
 
 #include "model/visibility.h"
 #include "properties/catalog.h"
+#include "properties/catalog/sampled.h"
 #include "properties/catalog/value_launch.h"
 #include "properties/convert.h"
 
 namespace kvcheck::properties {
 namespace {
+
+constexpr const char* kId = "heads.map";
 
 /// Digits that an int4 cache can hold.
 constexpr std::int64_t kBase = 6;
@@ -67,6 +70,9 @@ std::optional<Judgement> wrong_head(Case& c, const kernels::Tensor& output, std:
 }
 
 Judgement judge(Case& c) {
+  if (const std::string why = passed_over(c, kId, 4); !why.empty()) {
+    return Judgement::skipped(why);
+  }
   const auto& s = c.scenario();
   const Interposer interposer =
       value_interposer(c, s, [&s](std::int64_t entry, std::int64_t kv_head, std::int64_t lane) {
@@ -99,14 +105,12 @@ std::string inapplicable(const model::Scenario& scenario, const kernels::Capabil
 }  // namespace
 
 Property head_map_property() {
-  Property property{"heads.map",
-                    "Query head h of a batch entry reads KV head h / (Nq/Nk) of that entry: with a "
-                    "value that is constant in each KV head, that constant comes out.",
-                    "modulo for division, swapped heads or entries, groups of the wrong size, "
-                    "heads past the last whole group",
-                    inapplicable, judge};
-  property.one_in = 4;
-  return property;
+  return {kId,
+          "Query head h of a batch entry reads KV head h / (Nq/Nk) of that entry: with a "
+          "value that is constant in each KV head, that constant comes out.",
+          "modulo for division, swapped heads or entries, groups of the wrong size, "
+          "heads past the last whole group",
+          inapplicable, judge};
 }
 
 }  // namespace kvcheck::properties

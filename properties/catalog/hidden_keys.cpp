@@ -11,11 +11,14 @@
 #include "model/visibility.h"
 #include "properties/catalog.h"
 #include "properties/catalog/interposed.h"
+#include "properties/catalog/sampled.h"
 #include "properties/convert.h"
 #include "properties/position_text.h"
 
 namespace kvcheck::properties {
 namespace {
+
+constexpr const char* kId = "mask.hidden_keys";
 
 using model::Position;
 
@@ -165,6 +168,9 @@ Judgement influenced(const Case& c, const Chosen& chosen, std::int64_t query, st
 }
 
 Judgement judge(Case& c) {
+  if (const std::string why = passed_over(c, kId, 4); !why.empty()) {
+    return Judgement::skipped(why);
+  }
   const Execution& execution = c.execution();
   if (!execution.complete) return Judgement::skipped(broke_off(c.scenario(), execution));
   const auto chosen = choose(c);
@@ -204,8 +210,8 @@ Judgement judge(Case& c) {
 }  // namespace
 
 Property hidden_keys_property() {
-  Property property{
-      "mask.hidden_keys",
+  return {
+      kId,
       "Replacing keys and values that a query may not see, whatever hides them, by huge finite "
       "ones changes no bit of its output.",
       "leaks of any kind, masks that multiply, a softcap that brings back what was hidden, maxima "
@@ -214,8 +220,6 @@ Property hidden_keys_property() {
         return std::string(target.outputs ? "" : "the target computes no outputs");
       },
       judge};
-  property.one_in = 2;
-  return property;
 }
 
 }  // namespace kvcheck::properties

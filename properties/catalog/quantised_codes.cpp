@@ -13,10 +13,13 @@
 #include "model/quantisation.h"
 #include "properties/catalog.h"
 #include "properties/catalog/interposed.h"
+#include "properties/catalog/sampled.h"
 #include "properties/row_content.h"
 
 namespace kvcheck::properties {
 namespace {
+
+constexpr const char* kId = "cache.quantised_codes";
 
 using model::QuantisationKind;
 
@@ -164,6 +167,9 @@ std::optional<Judgement> wrong_codes(Case& c, const Codes& codes, const kernels:
 }
 
 Judgement judge(Case& c) {
+  if (const std::string why = passed_over(c, kId, 2); !why.empty()) {
+    return Judgement::skipped(why);
+  }
   const Codes codes(c);
   Interposer interposer;
   interposer.config = [&](kernels::SessionConfig& config) { codes.configure(config); };
@@ -196,15 +202,13 @@ std::string inapplicable(const model::Scenario& scenario, const kernels::Capabil
 }  // namespace
 
 Property quantised_codes_property() {
-  Property property{"cache.quantised_codes",
-                    "A quantised cache stores the code that is nearest to value/scale, ties to "
-                    "even, clamped to the range: rows of zeros, ties, excess and exact codes have "
-                    "their bytes.",
-                    "truncation, ties away from zero, wrapped or asymmetric clamps, scales of "
-                    "another lane or head, nibbles in the wrong order, odd lanes",
-                    inapplicable, judge};
-  property.one_in = 2;
-  return property;
+  return {kId,
+          "A quantised cache stores the code that is nearest to value/scale, ties to "
+          "even, clamped to the range: rows of zeros, ties, excess and exact codes have "
+          "their bytes.",
+          "truncation, ties away from zero, wrapped or asymmetric clamps, scales of "
+          "another lane or head, nibbles in the wrong order, odd lanes",
+          inapplicable, judge};
 }
 
 }  // namespace kvcheck::properties

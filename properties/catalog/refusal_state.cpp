@@ -10,11 +10,14 @@
 #include "model/counter_hash.h"
 #include "properties/catalog.h"
 #include "properties/catalog/interposed.h"
+#include "properties/catalog/sampled.h"
 #include "properties/compare_runs.h"
 #include "properties/convert.h"
 
 namespace kvcheck::properties {
 namespace {
+
+constexpr const char* kId = "target.refusal_keeps_state";
 
 using kernels::Tensor;
 using model::Scenario;
@@ -127,6 +130,9 @@ std::optional<std::size_t> place_of(const Case& c) {
 }
 
 Judgement judge_case(Case& c) {
+  if (const std::string why = passed_over(c, kId, 4); !why.empty()) {
+    return Judgement::skipped(why);
+  }
   const Execution& execution = c.execution();
   if (!execution.complete) return Judgement::skipped(broke_off(c.scenario(), execution));
   const auto place = place_of(c);
@@ -168,15 +174,13 @@ std::string inapplicable(const Scenario& scenario, const kernels::Capabilities& 
 }  // namespace
 
 Property refusal_state_property() {
-  Property property{"target.refusal_keeps_state",
-                    "Asked for what cannot be, to drop more tokens than there are or to take or "
-                    "load more than the buffer has rows, the target refuses, and everything after "
-                    "it is as without the question.",
-                    "checks that come after the first change, wrapped lengths, buffers overrun, "
-                    "counters that move before the refusal",
-                    inapplicable, judge_case};
-  property.one_in = 3;
-  return property;
+  return {kId,
+          "Asked for what cannot be, to drop more tokens than there are or to take or "
+          "load more than the buffer has rows, the target refuses, and everything after "
+          "it is as without the question.",
+          "checks that come after the first change, wrapped lengths, buffers overrun, "
+          "counters that move before the refusal",
+          inapplicable, judge_case};
 }
 
 }  // namespace kvcheck::properties

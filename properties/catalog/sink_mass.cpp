@@ -10,12 +10,15 @@
 #include "model/parameters.h"
 #include "model/visibility.h"
 #include "properties/catalog.h"
+#include "properties/catalog/sampled.h"
 #include "properties/catalog/value_launch.h"
 #include "properties/convert.h"
 #include "properties/read_back.h"
 
 namespace kvcheck::properties {
 namespace {
+
+constexpr const char* kId = "sinks.mass";
 
 /// The output of n keys and a sink, and how far a target may be from it.
 struct Share {
@@ -91,6 +94,9 @@ Judgement compare(Case& c, const model::Scenario& launch, const Execution& run,
 }
 
 Judgement judge(Case& c) {
+  if (const std::string why = passed_over(c, kId, 2); !why.empty()) {
+    return Judgement::skipped(why);
+  }
   const auto launch = with_position_fill(c.scenario(), model::FillKind::position_code, 0);
   const model::Fill fill(launch, c.timeline());
   Interposer interposer =
@@ -121,7 +127,7 @@ std::string inapplicable(const model::Scenario& scenario, const kernels::Capabil
 }  // namespace
 
 Property sink_mass_property() {
-  return {"sinks.mass",
+  return {kId,
           "With logits of 0 and values of 1 the output is n/(n+e), e what the sink of the head "
           "weighs; smooth softmax is a head sink of 0.",
           "sinks left out, counted as a key with a value, scaled, of another head, in every split",

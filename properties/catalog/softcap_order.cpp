@@ -7,10 +7,13 @@
 #include <fmt/format.h>
 
 #include "properties/catalog.h"
+#include "properties/catalog/sampled.h"
 #include "properties/convert.h"
 
 namespace kvcheck::properties {
 namespace {
+
+constexpr const char* kId = "softcap.order";
 
 using model::Scenario;
 
@@ -30,6 +33,9 @@ Scenario capped(const Scenario& scenario) {
 }
 
 Judgement judge(Case& c) {
+  if (const std::string why = passed_over(c, kId, 4); !why.empty()) {
+    return Judgement::skipped(why);
+  }
   Scenario s = capped(c.scenario());
   if (!cannot_run(c.target(), s).empty()) {  // The order of scale and softcap alone.
     s.mask = {};
@@ -57,14 +63,12 @@ std::string inapplicable(const Scenario& scenario, const kernels::Capabilities& 
 }  // namespace
 
 Property softcap_order_property() {
-  Property property{"softcap.order",
-                    "Logits are scaled, then capped, then biased, then hidden: outputs stay within "
-                    "their bounds under a cap that biases and logits exceed.",
-                    "a cap after the bias or before the scale, a cap left out, hidden keys that a "
-                    "cap brings back",
-                    inapplicable, judge};
-  property.one_in = 4;
-  return property;
+  return {kId,
+          "Logits are scaled, then capped, then biased, then hidden: outputs stay within "
+          "their bounds under a cap that biases and logits exceed.",
+          "a cap after the bias or before the scale, a cap left out, hidden keys that a "
+          "cap brings back",
+          inapplicable, judge};
 }
 
 }  // namespace kvcheck::properties
