@@ -3,6 +3,7 @@
 
 #include "properties/convert.h"
 #include "properties/requests.h"
+#include "properties/told_target.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -75,6 +76,7 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
   auto config = session_config(scenario, timeline, fill.poison(scenario.poison));
   config.threads = options.threads;
   config.isa = options.isa;
+  if (auto* told = dynamic_cast<ToldTarget*>(&target)) told->tell(scenario);
   if (!take(target.open(config), execution.open,
             [&](std::unique_ptr<kernels::Session>&& opened) { session = std::move(opened); })) {
     return execution;
