@@ -158,7 +158,7 @@ Judgement influenced(const Case& c, const Chosen& chosen, std::int64_t query, st
   hint.entry = chosen.entry;
   hint.query_head = chosen.head;
   return Judgement::failed(
-      Kind::influence,
+      Kind::leak,
       fmt::format("step {} ({}), batch entry {}, head {}, query at position {}, lane {}: {:.9g} "
                   "becomes {:.9g} when all keys and values but those of positions {} hold huge "
                   "finite numbers",

@@ -130,14 +130,14 @@ class SameTokens {
   const model::Timeline& timeline_;
 };
 
-Judgement differs(Case& c, std::size_t step, std::int64_t entry, std::int64_t head,
+Judgement differs(Case& c, Kind kind, std::size_t step, std::int64_t entry, std::int64_t head,
                   const Shifted& other, const std::string& what) {
   shrinkers::Hint hint;
   hint.step = static_cast<std::int64_t>(step);
   hint.entry = entry;
   hint.query_head = head;
   return Judgement::failed(
-      Kind::influence,
+      kind,
       fmt::format("with {} more token{} in front, out of sight: step {} ({}), batch entry {}, {}",
                   other.shift, other.shift > 1 ? "s" : "", step,
                   model::describe(c.scenario().steps[step]), entry, what),
@@ -165,7 +165,8 @@ std::optional<Judgement> compare_rows(Case& c, const Shifted& other,
                                       row_bytes(theirs->value, b, h, their_r))) {
           continue;
         }
-        return differs(c, step, b, h * (c.scenario().query_heads / c.scenario().kv_heads), other,
+        return differs(c, Kind::wrong_row, step, b,
+                       h * (c.scenario().query_heads / c.scenario().kv_heads), other,
                        fmt::format("KV head {}: the {} of position {} (row {}) is not that of "
                                    "position {} (row {})",
                                    h, key ? "value" : "key", p, r, p + other.shift, their_r));
@@ -193,7 +194,7 @@ std::optional<Judgement> compare_outputs(Case& c, const Shifted& other, const Ex
           const auto at = model::element_index(s, expected, b, q, h, l);
           if (x == y || std::abs(x - y) <= 2 * expected.bound[at].total()) continue;
           if (!std::isfinite(x)) continue;  // Of another property.
-          return differs(c, step, b, h, other,
+          return differs(c, Kind::influence, step, b, h, other,
                          fmt::format("head {}, lane {}: the query at position {} gives {:.9g}, "
                                      "the same query at position {} gives {:.9g}",
                                      h, l, position, x, position + other.shift, y));
