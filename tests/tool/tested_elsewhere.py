@@ -7,6 +7,7 @@ CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
 FAULTS = "tests/kernels/faults_test.cpp"
+FEATURES = "tests/properties/features_test.cpp"
 FLASH_BITS = "tests/kernels/flash_bits_test.cpp"
 FLASH_KERNELS = "tests/kernels/flash_kernels_test.cpp"
 FLASH_VALUES = "tests/kernels/flash_values_test.cpp"
@@ -100,6 +101,16 @@ TESTED_ELSEWHERE = {
     "properties/case.cpp": CATALOG,
     "properties/catalog/any_capacity.cpp": PROMISES,
     "properties/catalog/batch_company.cpp": CATALOG,
+    "properties/catalog/bias_columns.cpp": CATALOG,
+    "properties/catalog/drafts.cpp": CATALOG,
+    "properties/catalog/empty_rows.cpp": CATALOG,
+    "properties/catalog/finite_values.cpp": CATALOG,
+    "properties/catalog/head_map.cpp": CATALOG,
+    "properties/catalog/hidden_keys.cpp": CATALOG,
+    "properties/catalog/instruction_set.cpp": PROMISES,
+    "properties/catalog/interposed.cpp": CATALOG,
+    "properties/catalog/out_of_sight.cpp": CATALOG,
+    "properties/catalog/quantised_codes.cpp": FEATURES,
     "properties/calls/call_info.cpp": "tests/properties/calls/call_of_test.cpp",
     "properties/catalog/combined_ways.cpp": "tests/properties/bundle_test.cpp",
     "properties/catalog/instruction_set.cpp": PROMISES,
@@ -107,9 +118,14 @@ TESTED_ELSEWHERE = {
     "properties/catalog/repeat.cpp": PROMISES,
     "properties/catalog/resident_range.cpp": CATALOG,
     "properties/catalog/rollback_exactness.cpp": CATALOG,
+    "properties/catalog/sampled.cpp": CATALOG,
+    "properties/catalog/sink_mass.cpp": FEATURES,
+    "properties/catalog/softcap_order.cpp": FEATURES,
     "properties/catalog/split_invariance.cpp": CATALOG,
+    "properties/catalog/surviving_rows.cpp": CATALOG,
     "properties/catalog/thread_count.cpp": PROMISES,
     "properties/catalog/unspecified_rows.cpp": CATALOG,
+    "properties/catalog/value_launch.cpp": CATALOG,
     "properties/catalog/values.cpp": CATALOG,
     "properties/catalog/visible_set.cpp": CATALOG,
     "properties/catalog/window_equals_full.cpp": PROMISES,
