@@ -93,7 +93,7 @@ class QueryPair {
 
   /// Whether nothing of this query and the next `count` - 1 differs; false is no answer.
   bool same_bits(std::int64_t count) const {
-    if (bitwise_ && my_result().qk && their_result().qk) return false;
+    if (bitwise_ && shows_qk()) return false;
     const std::int64_t row = main_.scenario().query_heads * main_.scenario().value_head_size;
     const auto bytes = [&](const kernels::Tensor& output, const Place& place) {
       return elements(output, (place.entry * output.shape[1] + place.query) * row, count * row);
@@ -114,6 +114,12 @@ class QueryPair {
     return other_.execution.steps[theirs_.step].result;
   }
 
+  /// Whether both hand out the same intermediate.
+  bool shows_qk() const {
+    return my_result().qk && their_result().qk &&
+           main_.scenario().qk_output == other_.scenario.qk_output;
+  }
+
   std::optional<Difference> compare_output() const {
     const auto& s = main_.scenario();
     const auto& a = *my_result().output;
@@ -128,6 +134,7 @@ class QueryPair {
       const std::int64_t head = i / s.value_head_size, lane = i % s.value_head_size;
       const double ratio =
           bitwise_ ? std::numeric_limits<double>::infinity() : ratio_to_bound(x, y, head, lane);
+      if (std::max(std::abs(x), std::abs(y)) < other_.smallest) continue;
       if (ratio <= 1) continue;
       return difference(ratio, head, fmt::format("lane {}", lane), x, y);
     }
@@ -149,7 +156,7 @@ class QueryPair {
 
   /// Columns are positions, of which both runs show those that both sequences have.
   std::optional<Difference> compare_qk() const {
-    if (!my_result().qk || !their_result().qk) return std::nullopt;
+    if (!shows_qk()) return std::nullopt;
     const auto& a = *my_result().qk;
     const auto& b = *their_result().qk;
     const std::int64_t columns =

@@ -55,7 +55,8 @@ class Target final : public kernels::Target {
       : broken_(broken), inner_(kernels::make_cpu_naive()), capabilities_(inner_->capabilities()) {
     capabilities_.name = "promise_breaker";
     capabilities_.features.insert({"split_bits", "window_bits", "capacity_bits", "threads_bits",
-                                   "isa_bits", "company_bits", "rollback_bits", "repeat_bits"});
+                                   "isa_bits", "company_bits", "rollback_bits", "repeat_bits",
+                                   "order_bits", "format_bits", "scaling_bits"});
     capabilities_.features.erase(unclaimed);
     capabilities_.isas = {"avx512", "avx2"};
   }
@@ -90,6 +91,19 @@ class Target final : public kernels::Target {
         return config.batch > 1;
       case Promise::repeat:
         return opened_ % 2 == 1;
+      case Promise::order:
+        return true;
+      case Promise::packed:
+        return config.packed_qkv;
+      case Promise::rank:
+        return config.input_rank == 3;
+      case Promise::separate:
+        return !config.share_buffers;
+      case Promise::intermediate:
+        return config.qk_output != "none";
+      case Promise::scaling:
+        return config.scale != 0 &&
+               config.scale * config.scale * static_cast<double>(config.head_size) < 0.25;
       case Promise::combined:
         return config.threads > 0 && !config.isa.empty();
       case Promise::split:
