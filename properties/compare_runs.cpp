@@ -28,6 +28,12 @@ struct QuerySpan {
   /// The length seen; -1 where every token asks its own query.
   std::int64_t seen;
   std::size_t step;
+  /// How often the run asked them before, of the same cache.
+  std::int64_t asked = 0;
+
+  bool same_kind(const QuerySpan& other) const {
+    return entry == other.entry && generation == other.generation && seen == other.seen;
+  }
 };
 
 std::vector<QuerySpan> queries_of(const OtherRun& run) {
@@ -43,6 +49,12 @@ std::vector<QuerySpan> queries_of(const OtherRun& run) {
       const std::int64_t first = state.origin.value;
       spans.push_back({b + run.first_entry, append->generation, first, first + state.queries,
                        own ? -1 : state.length, i});
+      QuerySpan& span = spans.back();
+      for (std::size_t s = 0; !own && s + 1 < spans.size(); ++s) {
+        const QuerySpan& before = spans[s];
+        const bool overlaps = before.first < span.end && span.first < before.end;
+        if (overlaps && before.same_kind(span)) ++span.asked;
+      }
     }
   }
   return spans;
@@ -56,7 +68,7 @@ void visit_shared(Case& main, const OtherRun& other, std::size_t first_step, con
   for (const QuerySpan& a : queries_of({main.scenario(), main.timeline(), main.execution()})) {
     if (a.step < first_step) continue;
     for (const QuerySpan& b : theirs) {
-      if (a.entry != b.entry || a.generation != b.generation || a.seen != b.seen) continue;
+      if (!a.same_kind(b) || a.asked != b.asked) continue;
       const std::int64_t first = std::max(a.first, b.first), end = std::min(a.end, b.end);
       if (first >= end) continue;
       const Place mine{a.step, a.entry, first - a.first};

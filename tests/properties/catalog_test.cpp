@@ -55,6 +55,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Proof{"cache.window_equals_full", "staging_skipped"},
                     Proof{"cache.any_capacity", "capacity_for_length"},
                     Proof{"cache.any_capacity", "sum_order_varies"},
+                    Proof{"batch.padding", "batch_maximum_for_length"},
+                    Proof{"batch.padding", "chunk_first_position"},
+                    Proof{"batch.permutation", "batch_entry_zero_rows"},
+                    Proof{"batch.permutation", "batch_maximum_for_length"},
+                    Proof{"heads.permutation", "head_modulo"},
+                    Proof{"heads.permutation", "key_head_zero"},
+                    Proof{"cache.staged", "staging_skipped"},
+                    Proof{"cache.staged", "write_back_oldest"},
+                    Proof{"cache.shared_buffers", "separate_past_not_copied"},
+                    Proof{"cache.shared_buffers", "append_at_longest"},
                     Proof{"target.repeat", "sum_order_varies"}),
     [](const auto& proof) {
       std::string name = std::string(proof.param.property) + "_" + proof.param.fault;

@@ -16,6 +16,7 @@ namespace kvcheck::properties {
 ///   "codes_truncated"     codes are cut to integers towards zero
 ///   "qk_before_softcap"   qk_output hands out what was before softcap and bias
 ///   "right_window_off"    right_window_size is ignored
+///   "values_clamped"      values are clamped to +-8 where they are stored
 /// or empty.
 std::unique_ptr<kernels::Target> make_reference_target(std::string_view mistake = "");
 
