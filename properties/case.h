@@ -22,6 +22,9 @@ struct Judgement {
   std::string text;              ///< Of a failure the sentence, otherwise the reason.
   shrinkers::Hint hint;          ///< Where it failed.
   double max_ratio = 0;          ///< Largest bound ratio, where values were compared.
+  /// The rule that was broken, where findings of one property and kind differ by it; part of the
+  /// signature.
+  std::string rule{};
 
   static Judgement skipped(std::string reason) {
     return {Verdict::skipped, Kind::over_bound, std::move(reason), {}, 0};

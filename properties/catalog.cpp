@@ -32,6 +32,9 @@ const std::vector<Property>& catalog() {
       qk_output_is_free_property(),
       thread_count_property(),
       instruction_set_property(),
+      refused_calls_property(),
+      accepted_calls_property(),
+      extreme_lengths_property(),
       // Last, so that much has happened since the first run.
       repeat_property(),
       combined_ways_property(),

@@ -3,6 +3,7 @@
 
 #include "properties/convert.h"
 #include "properties/requests.h"
+#include "properties/told_target.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -109,6 +110,7 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
   config.isa = options.isa;
   const TensorChanges& changes = options.changes;
   for (const auto& change : changes) change->config(config);
+  if (auto* told = dynamic_cast<ToldTarget*>(&target)) told->tell(scenario);
   if (!take(target.open(config), execution.open,
             [&](std::unique_ptr<kernels::Session>&& opened) { session = std::move(opened); })) {
     return execution;

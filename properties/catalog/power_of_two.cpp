@@ -9,10 +9,11 @@ namespace {
 
 constexpr const char* kPromise = "scaling_bits";
 
-/// Outputs below it were rounded where the scaled ones are not: the smallest normal number of f16;
-/// elsewhere well above what an f32 sum rounds as a subnormal number.
+/// Outputs below it were rounded where the scaled ones are not: twice the smallest normal number of
+/// f16, to which the largest subnormal one may round; elsewhere well above what an f32 sum rounds
+/// as a subnormal number.
 double smallest_exact(const model::Scenario& scenario) {
-  return scenario.element_type == model::ElementType::f16 ? 0x1p-14 : 0x1p-100;
+  return scenario.element_type == model::ElementType::f16 ? 0x1p-13 : 0x1p-100;
 }
 
 void scale_values_of(Variant& way, int exponent) {
