@@ -25,7 +25,8 @@ enum class Promise {
   rank,
   separate,
   intermediate,
-  scaling
+  scaling,
+  padding
 };
 
 /// cpu-naive with every promise of equal bits claimed but `unclaimed`, and `broken` not kept;
@@ -45,6 +46,7 @@ enum class Promise {
 ///   packed, rank, separate, intermediate
 ///             packed_qkv, inputs of rank 3, separate buffers, qk_output is asked for (format_bits)
 ///   scaling   the scale is less than half of 1/sqrt(head_size)
+///   padding   the last lane of the last padding key is huge or NaN (f32, bf16)
 std::unique_ptr<kernels::Target> make_promise_breaker(std::optional<Promise> broken,
                                                       const std::string& unclaimed = "");
 

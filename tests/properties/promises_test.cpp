@@ -123,6 +123,20 @@ TEST(Promises, OneStepIsCutAtRandomPlaces) {
   EXPECT_NE(judgement.text.find("cut at random"), std::string::npos) << judgement.text;
 }
 
+TEST(Promises, PaddingThatCountsIsToldFromUnusedRows) {
+  const auto target = make_promise_breaker(Promise::padding);
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","batch":2,
+      "head_size":8,"cache":{"capacity":8},"steps":[{"append":[3,1]},{"append":1}]})");
+  const auto verdict = [&](const char* property) {
+    return judge_fresh(*target, scenario, *find_property(property)).verdict;
+  };
+  EXPECT_EQ(verdict("batch.padding"), Verdict::failed);
+  EXPECT_EQ(verdict("cache.unspecified_rows"), Verdict::passed);
+  const auto failure = first_failure(*target, *find_property("batch.padding"), 5, 300);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->judgement.kind, Kind::influence);
+}
+
 class PromiseSearch : public testing::Test {
  protected:
   PromiseSearch() {
