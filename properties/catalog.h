@@ -85,5 +85,14 @@ Property refused_calls_property();
 Property accepted_calls_property();
 Property extreme_lengths_property();
 Property combined_ways_property();
+Property batch_padding_property();
+Property batch_permutation_property();
+Property heads_permutation_property();
+Property staged_property();
+Property shared_buffers_property();
+Property packed_property();
+Property rank_three_property();
+Property power_of_two_property();
+Property qk_output_is_free_property();
 
 }  // namespace kvcheck::properties

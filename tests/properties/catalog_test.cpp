@@ -31,7 +31,7 @@ TEST_P(EveryProperty, FailsOnThisPlantedFault) {
 }
 
 // At least two for each property but target.answers, which answers_test.cpp covers with targets
-// that refuse, die and change state, and the promises of promises_test.cpp.
+// that refuse, die and change state, and the promises of promises_test.cpp, padding among them.
 INSTANTIATE_TEST_SUITE_P(
     Faults, EveryProperty,
     testing::Values(
@@ -67,6 +67,11 @@ INSTANTIATE_TEST_SUITE_P(
         Proof{"cache.drafts", "append_row_kept_by_rollback"},
         Proof{"positions.out_of_sight", "window_ignored_single_token"},
         Proof{"positions.out_of_sight", "compaction_skipped"},
+        Proof{"batch.permutation", "batch_entry_zero_rows"},
+        Proof{"heads.permutation", "head_modulo"}, Proof{"heads.permutation", "key_head_zero"},
+        Proof{"cache.staged", "staging_skipped"}, Proof{"cache.staged", "write_back_oldest"},
+        Proof{"cache.shared_buffers", "separate_past_not_copied"},
+        Proof{"cache.shared_buffers", "compaction_copied_backward"},
         Proof{"target.repeat", "sum_order_varies"}),
     [](const auto& proof) {
       std::string name = std::string(proof.param.property) + "_" + proof.param.fault;

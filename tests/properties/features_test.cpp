@@ -49,7 +49,8 @@ INSTANTIATE_TEST_SUITE_P(All, Mistakes,
                                          Proof{"sinks.mass", "sink_ignored"},
                                          Proof{"sinks.mass", "sink_with_value"},
                                          Proof{"cache.quantised_codes", "codes_truncated"},
-                                         Proof{"cache.quantised_codes", "scale_of_first_lane"}),
+                                         Proof{"cache.quantised_codes", "scale_of_first_lane"},
+                                         Proof{"values.power_of_two", "values_clamped"}),
                          [](const auto& proof) {
                            std::string name =
                                std::string(proof.param.property) + "_" + proof.param.mistake;

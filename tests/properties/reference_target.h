@@ -21,6 +21,7 @@ namespace kvcheck::properties {
 ///   "bias_from_oldest"    column 0 of the bias is that of the oldest resident key
 ///   "sink_ignored"        the sink is left out of the sum
 ///   "sink_with_value"     the sink brings the value 1 into every lane
+///   "values_clamped"      values are clamped to +-8 where they are stored
 /// or empty.
 std::unique_ptr<kernels::Target> make_reference_target(std::string_view mistake = "");
 
