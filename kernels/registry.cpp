@@ -14,7 +14,8 @@
 
 #include "kernels/cpu/flash/cpu_flash.h"
 #include "kernels/cpu/naive/cpu_naive.h"
-#include "kernels/cpu/naive/faults.h"
+#include "kernels/cpu/planted/faults.h"
+#include "kernels/cpu/planted/planted_target.h"
 #include "kernels/process/process_target.h"
 
 namespace kvcheck::kernels {
@@ -182,13 +183,23 @@ Unavailable unknown_target(std::string_view name, const RegistryOptions& options
 
 using Made = std::variant<std::unique_ptr<Target>, Unavailable>;
 
-Made make_faulty(std::string_view fault) {
-  if (auto target = make_cpu_naive(fault)) return target;
+/// \param name the part before the plus, \param fault the part behind it
+Made make_faulty(std::string_view name, std::string_view fault) {
+  constexpr std::string_view kOneRow = "@row";
+  const bool one_row = fault.ends_with(kOneRow);
+  if (one_row) fault.remove_suffix(kOneRow.size());
+  if (auto target = make_planted(name, fault, one_row)) return target;
   std::vector<std::string> known;
-  for (const FaultInfo& info : cpu_naive_faults()) known.push_back(info.name);
+  for (const FaultInfo& info : faults_of(name)) {
+    known.push_back(info.name);
+    if (info.name == fault) {
+      return Unavailable{
+          true, fmt::format("{} has '{}' in all rows only; leave out {}", name, fault, kOneRow)};
+    }
+  }
   return Unavailable{true, fmt::format("{} has no planted fault '{}'{}; kvcheck list faults shows "
                                        "all",
-                                       kCpuNaive, fault, suggestion(fault, known))};
+                                       name, fault, suggestion(fault, known))};
 }
 
 Made make_foreign(std::string_view name, const RegistryOptions& options) {
@@ -264,7 +275,7 @@ std::vector<TargetInfo> list_targets(const RegistryOptions& options) {
   return targets;
 }
 
-std::vector<FaultInfo> list_faults() { return cpu_naive_faults(); }
+std::vector<FaultInfo> list_faults() { return planted_faults(); }
 
 std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view name,
                                                                const RegistryOptions& options) {
@@ -273,8 +284,11 @@ std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view 
     if (std::string reason = own.reason(); !reason.empty()) return Unavailable{false, reason};
     return own.make();
   }
-  if (const auto plus = name.find('+'); name.substr(0, plus) == kCpuNaive) {
-    return make_faulty(name.substr(plus + 1));
+  if (const auto plus = name.find('+'); plus != name.npos) {
+    const std::string_view kernel = name.substr(0, plus);
+    for (const OwnTarget& own : kOwnTargets) {
+      if (kernel == own.name) return make_faulty(kernel, name.substr(plus + 1));
+    }
   }
   if (name.substr(0, kExec.size()) == kExec) return make_exec(name.substr(kExec.size()), options);
   if (name == kOnnxRuntime) return make_foreign(name, options);

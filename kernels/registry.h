@@ -37,13 +37,20 @@ struct TargetInfo {
 std::vector<TargetInfo> list_targets(const RegistryOptions& options);
 
 /// A planted fault: a small mistake in a copy of an own kernel, kept to prove that the suite
-/// finds it. Selected as "cpu-naive+NAME".
+/// finds it. Selected as TARGET+NAME, and as TARGET+NAME@row where it is made in single rows of the
+/// last head only.
 struct FaultInfo {
   std::string name;       ///< "window_one_wide".
-  std::string target;     ///< "cpu-naive".
+  std::string target;     ///< "cpu-naive", "cpu-flash", "cpu-flash-q8", ...
   std::string kind;       ///< "window edge", "mask origin", "layout", "rollback", ...
   std::string statement;  ///< One sentence: what it does wrong.
+  /// Whether TARGET+NAME@row is there: the outputs of queries at positions 3, 8, 13, ... of the
+  /// last query head and rows 3, 8, 13, ... of the last KV head come from the mistaken kernel,
+  /// everything else from the healthy one.
+  bool one_row = false;
+  std::vector<std::string> reports;  ///< Public reports that it stands for: "C06".
 };
+/// One element for each target that has the fault.
 std::vector<FaultInfo> list_faults();
 
 /// Why a target could not be made: unknown name (with the nearest known ones) or not available.
@@ -52,7 +59,8 @@ struct Unavailable {
   std::string reason;
 };
 
-/// "cpu-naive", "cpu-naive+FAULT", "onnxruntime", "onnxruntime@VERSION", or "exec:PROGRAM": an
+/// "cpu-naive", "cpu-naive+FAULT", "cpu-naive+FAULT@row", "onnxruntime", "onnxruntime@VERSION", or
+/// "exec:PROGRAM": an
 /// executable that speaks the kvcheck protocol. Only a person may write the last form; names that
 /// come from files must not be handed in with it.
 std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view name,

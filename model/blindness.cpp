@@ -60,31 +60,4 @@ std::vector<Separation> separations(const Scenario& scenario, const ArithmeticPr
   return all;
 }
 
-std::vector<Explanation> diagnose(
-    const Scenario& scenario, const ArithmeticProfile& profile,
-    const std::function<std::optional<double>(const ElementAt&)>& observed) {
-  Oracle right(scenario, profile);
-  std::vector<Explanation> found;
-  for (const WrongModel& model : wrong_models()) {
-    if (!model.concerns(scenario)) continue;
-    if (separation(right, profile, model).ratio <= 1) continue;
-    Oracle wrong(scenario, profile, model.reading);
-    double worst = 0;
-    bool any = false;
-    for_each_element(wrong, [&](const ElementAt& element, std::size_t) {
-      if (worst > 1) return;
-      const auto value = observed(element);
-      if (!value) return;
-      any = true;
-      worst = std::max(worst, wrong.bound_ratio(element.step, element.entry, element.query,
-                                                element.head, element.lane, *value));
-    });
-    if (any && worst <= 1) found.push_back({&model, worst});
-  }
-  std::stable_sort(found.begin(), found.end(), [](const Explanation& a, const Explanation& b) {
-    return a.worst_ratio < b.worst_ratio;
-  });
-  return found;
-}
-
 }  // namespace kvcheck::model

@@ -1,9 +1,7 @@
-// Blindness and diagnosis: what a scenario can tell apart, and which reading explains an answer.
+// Blindness: which wrong readings a scenario can tell from the right one.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <vector>
 
 #include "model/error_bound.h"
@@ -37,18 +35,5 @@ Separation separation(Oracle& right, const ArithmeticProfile& profile, const Wro
 
 /// Of every wrong model that concerns the scenario.
 std::vector<Separation> separations(const Scenario& scenario, const ArithmeticProfile& profile);
-
-/// A wrong model under which every observed output keeps its bound.
-struct Explanation {
-  const WrongModel* model = nullptr;
-  double worst_ratio = 0;  ///< Largest bound ratio under that reading.
-};
-
-/// Which wrong readings explain what a target answered, the best first. `observed` gives an output
-/// element, or nothing where the target gave none. Readings whose answer cannot be told from the
-/// right one's are left out.
-std::vector<Explanation> diagnose(
-    const Scenario& scenario, const ArithmeticProfile& profile,
-    const std::function<std::optional<double>(const ElementAt&)>& observed);
 
 }  // namespace kvcheck::model

@@ -127,9 +127,14 @@ FindingRecord investigate(kernels::Target& target, const Property& property,
   finding.summary = last.text;
   finding.hash = model::content_hash(finding.minimal);
   finding.evidence = collect_evidence(target, finding.minimal, last);
-  // The first scenario tells more readings apart than the minimal one.
+  // The first scenario tells more readings apart; the minimal one is the one that is shown.
   for (auto& sentence : diagnosis_words(target, scenario)) {
     finding.evidence.words.push_back(std::move(sentence));
+  }
+  if (finding.minimal != scenario) {
+    for (auto& sentence : diagnosis_words(target, finding.minimal, "as shrunk")) {
+      finding.evidence.words.push_back(std::move(sentence));
+    }
   }
   if (!finding.deterministic) {
     finding.evidence.notes.push_back(

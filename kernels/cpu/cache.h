@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "kernels/cpu/eviction.h"
-#include "kernels/cpu/naive/faults.h"
+#include "kernels/cpu/planted/faults.h"
 #include "kernels/cpu/row_store.h"
 #include "kernels/target.h"
 

@@ -38,7 +38,9 @@ Json faults_json() {
     list.push_back({{"name", fault.name},
                     {"target", fault.target},
                     {"kind", fault.kind},
-                    {"statement", fault.statement}});
+                    {"statement", fault.statement},
+                    {"one_row", fault.one_row},
+                    {"reports", fault.reports}});
   }
   return {{"faults", list}};
 }

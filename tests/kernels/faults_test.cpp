@@ -1,5 +1,5 @@
 // Planted faults of cpu-naive: each has a case in which it changes the answer as it says.
-#include "kernels/cpu/naive/faults.h"
+#include "kernels/cpu/planted/faults.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/planted/planted_target.h"
 #include "tests/kernels/fault_cases.h"
 
 namespace kvcheck::kernels {
@@ -47,24 +48,31 @@ INSTANTIATE_TEST_SUITE_P(All, FaultCases, testing::ValuesIn(all_cases()),
 TEST(Faults, EveryOneHasACase) {
   std::multiset<std::string> with_case, listed;
   for (const FaultCase& one : all_cases()) with_case.insert(one.fault);
-  for (const FaultInfo& fault : cpu_naive_faults()) listed.insert(fault.name);
+  for (const FaultInfo& fault : faults_of("cpu-naive")) listed.insert(fault.name);
   EXPECT_EQ(with_case, listed);
 }
 
-TEST(Faults, AreListedInTheOrderOfTheEnumerationUnderTheirOwnNames) {
-  int expected = static_cast<int>(Fault::none);
-  for (const FaultInfo& fault : cpu_naive_faults()) {
-    EXPECT_EQ(static_cast<int>(cpu_naive_fault(fault.name).value()), ++expected) << fault.name;
-    EXPECT_EQ(fault.target, "cpu-naive");
+TEST(Faults, AreDescribedAndFoundByTargetAndName) {
+  std::set<std::pair<std::string, std::string>> names;
+  for (const FaultInfo& fault : planted_faults()) {
+    EXPECT_TRUE(names.emplace(fault.target, fault.name).second) << fault.name;
+    EXPECT_TRUE(fault_of(fault.target, fault.name).has_value()) << fault.name;
     EXPECT_FALSE(fault.kind.empty()) << fault.name;
     EXPECT_EQ(fault.statement.find('.'), fault.statement.size() - 1) << fault.name;
+    for (const std::string& report : fault.reports) {
+      EXPECT_EQ(report.size(), 3) << fault.name;
+      EXPECT_EQ(report[0], 'C') << fault.name;
+    }
   }
-  EXPECT_EQ(expected, static_cast<int>(Fault::chunk_first_position));
 }
 
 TEST(Faults, AreNamedInTheTargetThatHasThem) {
-  for (const FaultInfo& fault : cpu_naive_faults()) {
-    EXPECT_EQ(make_cpu_naive(fault.name)->capabilities().name, "cpu-naive+" + fault.name);
+  for (const FaultInfo& fault : planted_faults()) {
+    const std::string name = fault.target + "+" + fault.name;
+    EXPECT_EQ(make_planted(fault.target, fault.name)->capabilities().name, name);
+    const auto one_row = make_planted(fault.target, fault.name, true);
+    ASSERT_EQ(one_row != nullptr, fault.one_row) << name;
+    if (one_row != nullptr) EXPECT_EQ(one_row->capabilities().name, name + "@row");
   }
 }
 
@@ -123,7 +131,7 @@ void run_at_random(const SessionConfig& config, std::string_view fault, std::mt1
 // What leaves a buffer shows under the sanitizers.
 TEST(Faults, StayInsideTheirBuffers) {
   std::mt19937 random(20260924);
-  for (const FaultInfo& fault : cpu_naive_faults()) {
+  for (const FaultInfo& fault : faults_of("cpu-naive")) {
     for (const SessionConfig& config : small_configs()) {
       for (int i = 0; i < 8; ++i) run_at_random(config, fault.name, random);
     }

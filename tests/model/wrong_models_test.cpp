@@ -74,45 +74,5 @@ TEST(WrongModels, TheRightReadingSpelledOutIsTheRightOne) {
   }
 }
 
-TEST(Diagnosis, NamesTheReadingThatAnswered) {
-  int named = 0;
-  for (const Family& family : families(9, {FillKind::needles, 3}, ElementType::f32)) {
-    for (const WrongModel& model : wrong_models()) {
-      if (!model.concerns(family.scenario)) continue;
-      Oracle right(family.scenario, {});
-      if (separation(right, {}, model).ratio <= kSeparationSeen) continue;
-      Oracle target(family.scenario, {}, model.reading);
-      const auto answer = [&](const ElementAt& at) -> std::optional<double> {
-        const Expected& all = target.expected(at.step);
-        const Scenario& s = family.scenario;
-        return all.output[static_cast<std::size_t>(
-            ((at.entry * all.queries + at.query) * s.query_heads + at.head) * s.value_head_size +
-            at.lane)];
-      };
-      const auto found = diagnose(family.scenario, {}, answer);
-      bool among = false;
-      for (const Explanation& one : found) among = among || one.model == &model;
-      EXPECT_TRUE(among) << family.name << " " << model.name;
-      ++named;
-    }
-    if (named > 120) break;
-  }
-  EXPECT_GT(named, 60);
-}
-
-TEST(Diagnosis, OfTheRightAnswerNamesNothing) {
-  const Family family = families(9, {FillKind::needles, 3}, ElementType::f32).front();
-  Oracle right(family.scenario, {});
-  const auto answer = [&](const ElementAt& at) -> std::optional<double> {
-    const Expected& all = right.expected(at.step);
-    const Scenario& s = family.scenario;
-    return all.output[static_cast<std::size_t>(
-        ((at.entry * all.queries + at.query) * s.query_heads + at.head) * s.value_head_size +
-        at.lane)];
-  };
-  for (const Explanation& one : diagnose(family.scenario, {}, answer))
-    ADD_FAILURE() << one.model->name;
-}
-
 }  // namespace
 }  // namespace kvcheck::model

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/naive/cpu_naive.h"
-#include "kernels/cpu/naive/faults.h"
+#include "kernels/cpu/planted/faults.h"
 #include "model/scenario_json.h"
 #include "tests/properties/first_failure.h"
 
@@ -105,7 +105,7 @@ TEST(Catalog, JudgesTensorsThatAreSpelledOutAndNeitherCutsNorReplacesThem) {
 TEST(Catalog, KillsEveryPlantedFault) {
   std::vector<const Property*> all;
   for (const Property& property : catalog()) all.push_back(&property);
-  for (const auto& fault : kernels::cpu_naive_faults()) {
+  for (const auto& fault : kernels::faults_of("cpu-naive")) {
     const auto target = kernels::make_cpu_naive(fault.name);
     const auto failure = first_failure(*target, all, 3, 3000);
     EXPECT_TRUE(failure.has_value()) << fault.name << ": " << fault.statement;

@@ -1,4 +1,5 @@
-// Facts about the diagnosis: planted faults are named, healthy and unexplained answers are not.
+// Facts about the diagnosis: planted faults are named, healthy answers are not, and what no reading
+// explains is said to be so.
 #include "properties/diagnosis.h"
 
 #include <string>
@@ -25,27 +26,69 @@ model::Scenario one_query_behind_a_past() {
       "steps":[{"past":3},{"append":2,"queries":1},{"append":3,"queries":2}]})");
 }
 
-std::string diagnosis(const char* fault, const model::Scenario& scenario) {
+/// A mask of which some rows hide everything.
+model::Scenario empty_rows() {
+  return model::parse_scenario(R"({"schema":1,"operator":"attention","opset":23,"head_size":8,
+      "mask":{"kind":"boolean","rank":2,"empty_rows":true,"seed":3},
+      "fill":{"kind":"random","seed":5},"steps":[{"append":6}]})");
+}
+
+std::vector<std::string> words_of(const char* fault, const model::Scenario& scenario) {
   const auto target = kernels::make_cpu_naive(fault);
   EXPECT_NE(target, nullptr) << fault;
-  const auto words = diagnosis_words(*target, scenario);
+  return diagnosis_words(*target, scenario);
+}
+
+std::string diagnosis(const char* fault, const model::Scenario& scenario) {
+  const auto words = words_of(fault, scenario);
   return words.empty() ? "" : words.front();
 }
 
-TEST(Diagnosis, NamesTheReadingOfAPlantedFault) {
-  EXPECT_NE(diagnosis("window_one_wide", windowed()).find("window.one_more"), std::string::npos);
-  EXPECT_NE(diagnosis("head_modulo", windowed()).find("heads.modulo"), std::string::npos);
-  const std::string skipped = diagnosis("causal_skipped_single_query", one_query_behind_a_past());
-  EXPECT_NE(skipped.find("causal.skipped_for_one_query"), std::string::npos) << skipped;
-  EXPECT_NE(skipped.find("leaves the causal rule out where a step asks one query"),
-            std::string::npos);
-  EXPECT_EQ(skipped.find("causal.skipped)"), std::string::npos) << skipped;
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
-TEST(Diagnosis, IsSilentWhereTheOutputsAreRightOrUnexplained) {
+TEST(Diagnosis, NamesTheReadingOfAPlantedFault) {
+  EXPECT_TRUE(contains(diagnosis("window_one_wide", windowed()), "window.one_more"));
+  EXPECT_TRUE(contains(diagnosis("head_modulo", windowed()), "heads.modulo"));
+  const std::string skipped = diagnosis("causal_skipped_single_query", one_query_behind_a_past());
+  // 2 of the 6 rows fail: the one query of the first append, in two heads.
+  EXPECT_TRUE(contains(skipped,
+                       "explained on every row if it leaves the causal rule out where a "
+                       "step asks one query (causal.skipped_for_one_query"))
+      << skipped;
+  EXPECT_TRUE(contains(skipped, "the contract explains 67 % of the rows")) << skipped;
+  EXPECT_FALSE(contains(skipped, "causal.skipped,")) << skipped;
+}
+
+TEST(Diagnosis, IsSilentWhereTheOutputsAreRight) {
   const auto healthy = kernels::make_cpu_naive();
   EXPECT_TRUE(diagnosis_words(*healthy, windowed()).empty());
-  EXPECT_EQ(diagnosis("narrow_accumulation", windowed()), "");
+}
+
+TEST(Diagnosis, SaysThatNoReadingExplainsWhatNoneDoes) {
+  const std::string odd = diagnosis("chunk_reversed", windowed());
+  EXPECT_TRUE(contains(odd, "no known wrong reading explains every row; nearest, on ")) << odd;
+  EXPECT_TRUE(contains(odd, "the contract explains 0 % of the rows")) << odd;
+}
+
+TEST(Diagnosis, MeasuresTheMaskWhereOutputsAreNoNumbers) {
+  const auto words = words_of("empty_row_nan", empty_rows());
+  ASSERT_EQ(words.size(), 2u);
+  EXPECT_TRUE(contains(words[0], "rows are not finite")) << words[0];
+  EXPECT_TRUE(contains(words[1], "measured with zero logits, is the contract's on the "))
+      << words[1];
+}
+
+TEST(Diagnosis, OfOneExecutionRunsNothingAgain) {
+  const auto target = kernels::make_cpu_naive("head_modulo");
+  Case c(*target, windowed());
+  const auto found = explain_rows(c, c.execution());
+  // 10 queries in 4 heads; heads 1 and 2 read the other KV head.
+  EXPECT_EQ(found.rows, 40);
+  EXPECT_EQ(found.failing, 20);
+  EXPECT_EQ(explanation_words(found).find("explained on every row if it maps query heads"), 0u);
+  EXPECT_EQ(explanation_words({}), "");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ BENCH_PEERS = "tests/tool/bench_peers_test.py"
 CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
+FAULTS = "tests/kernels/faults_test.cpp"
 FLASH_BITS = "tests/kernels/flash_bits_test.cpp"
 FLASH_KERNELS = "tests/kernels/flash_kernels_test.cpp"
 FLASH_VALUES = "tests/kernels/flash_values_test.cpp"
@@ -38,8 +39,12 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/flash/kernels.h": FLASH_KERNELS,
     "kernels/cpu/flash/kernels_portable.cpp": FLASH_BITS,
     "kernels/cpu/flash/kernels_simd.cpp": FLASH_KERNELS,
-    "kernels/cpu/naive/mistakes.cpp": "tests/kernels/faults_test.cpp",
+    "kernels/cpu/naive/mistakes.cpp": FAULTS,
     "kernels/cpu/naive/naive_attention.cpp": CPU,
+    "kernels/cpu/planted/attention_fault_list.cpp": FAULTS,
+    "kernels/cpu/planted/cache_fault_list.cpp": FAULTS,
+    "kernels/cpu/planted/fault_list.h": FAULTS,
+    "kernels/cpu/planted/planted_target.cpp": FAULTS,
     "kernels/cpu/config_check.cpp": REQUESTS,
     "kernels/cpu/feature_check.cpp": "tests/kernels/cpu_feature_requests_test.cpp",
     "kernels/cpu/mask_check.cpp": "tests/kernels/cpu_feature_requests_test.cpp",

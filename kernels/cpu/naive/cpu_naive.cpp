@@ -8,9 +8,10 @@
 
 #include "kernels/cpu/cache.h"
 #include "kernels/cpu/claims.h"
-#include "kernels/cpu/naive/faults.h"
 #include "kernels/cpu/naive/naive_attention.h"
 #include "kernels/cpu/new_rows.h"
+#include "kernels/cpu/planted/faults.h"
+#include "kernels/cpu/planted/planted_target.h"
 #include "kernels/cpu/request_check.h"
 
 namespace kvcheck::kernels {
@@ -143,11 +144,13 @@ std::unique_ptr<Target> make_cpu_naive_quantised(std::string_view kind) {
 }
 
 std::unique_ptr<Target> make_cpu_naive(std::string_view fault) {
-  const std::optional<Fault> planted = cpu_naive_fault(fault);
-  if (!planted) return nullptr;
-  Capabilities can = plain_capabilities();
-  can.name += "+" + std::string(fault);
-  return std::make_unique<CpuNaive>(std::move(can), *planted);
+  return make_planted("cpu-naive", fault);
+}
+
+std::unique_ptr<Target> make_cpu_naive(Fault fault, std::string_view kind, std::string name) {
+  Capabilities can = kind == "none" ? plain_capabilities() : quantised_capabilities(kind);
+  can.name = std::move(name);
+  return std::make_unique<CpuNaive>(std::move(can), fault);
 }
 
 }  // namespace kvcheck::kernels

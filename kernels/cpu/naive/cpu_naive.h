@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
+#include "kernels/cpu/planted/faults.h"
 #include "kernels/target.h"
 
 namespace kvcheck::kernels {
@@ -16,8 +18,10 @@ std::unique_ptr<Target> make_cpu_naive();
 /// codes, and nothing else. nullptr for other kinds.
 std::unique_ptr<Target> make_cpu_naive_quantised(std::string_view kind);
 
-/// cpu-naive with one planted fault of cpu_naive_faults() (kernels/cpu/naive/faults.h).
-/// nullptr where `fault` names none of them.
+/// cpu-naive with one planted fault; nullptr where `fault` names none of it.
 std::unique_ptr<Target> make_cpu_naive(std::string_view fault);
+
+/// cpu-naive or a sibling with that fault, as it is called. \param kind "none", "int8" or "int4"
+std::unique_ptr<Target> make_cpu_naive(Fault fault, std::string_view kind, std::string name);
 
 }  // namespace kvcheck::kernels

@@ -13,7 +13,7 @@
 #include "kernels/cpu/cache.h"
 #include "kernels/cpu/key_range.h"
 #include "kernels/cpu/mask_rows.h"
-#include "kernels/cpu/naive/faults.h"
+#include "kernels/cpu/planted/faults.h"
 #include "kernels/cpu/naive/naive_attention.h"
 
 namespace kvcheck::kernels {

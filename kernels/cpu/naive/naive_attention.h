@@ -6,7 +6,7 @@
 #include <span>
 
 #include "kernels/cpu/cache.h"
-#include "kernels/cpu/naive/faults.h"
+#include "kernels/cpu/planted/faults.h"
 #include "kernels/cpu/new_rows.h"
 #include "kernels/target.h"
 

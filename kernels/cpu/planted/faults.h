@@ -1,4 +1,4 @@
-// Planted faults of cpu-naive: small mistakes, each seen in real kernels, that the suite must find.
+// Planted faults: small mistakes, each of a kind seen in real kernels, that the suite must find.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace kvcheck::kernels {
 
-/// One value per fault; cpu_naive_faults() states what each does wrong.
+/// One value per fault; planted_faults() states what each does wrong.
 enum class Fault {
   none,
   // Mask origin.
@@ -68,10 +68,11 @@ enum class Fault {
   chunk_first_position,
 };
 
-/// Every fault but `none`, in the order of the enumeration. The target is "cpu-naive".
-const std::vector<FaultInfo>& cpu_naive_faults();
+/// Every fault of every target.
+const std::vector<FaultInfo>& planted_faults();
+std::vector<FaultInfo> faults_of(std::string_view target);
 
-/// The fault of that name; empty where there is none.
-std::optional<Fault> cpu_naive_fault(std::string_view name);
+/// The fault of that name in that target; empty where there is none.
+std::optional<Fault> fault_of(std::string_view target, std::string_view name);
 
 }  // namespace kvcheck::kernels
