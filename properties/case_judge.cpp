@@ -6,6 +6,7 @@
 #include <cmath>
 #include <exception>
 
+#include "properties/mutate.h"
 #include "properties/observations.h"
 
 namespace kvcheck::properties {
@@ -48,7 +49,7 @@ class CaseJudge {
       if (!properties[i]->inapplicable(*scenario_, case_.capabilities()).empty()) continue;
       note(i, guarded(case_, *properties[i]));
     }
-    if (options_.candidates) {
+    if (options_.candidates && cost_of(*scenario_, case_.timeline()) <= kMostTargetedCost) {
       tally_.candidates.push_back({blind_ ? -1 - score_ : score_, scenario_, origin_});
       keep_best(tally_.candidates, kCandidatesOfTally);
     }

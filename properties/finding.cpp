@@ -69,7 +69,7 @@ std::string signature(const std::string& property, const std::string& target, Ki
 
 shrinkers::StillFails still_fails_with(kernels::Target& target, const Property& property, Kind kind,
                                        int tries, const FindingOptions& options) {
-  return [&target, &property, kind, tries, &options](const model::Scenario& scenario) {
+  return [&target, &property, kind, tries, options](const model::Scenario& scenario) {
     if (!unsupported_reason(target.capabilities(), scenario).empty()) return false;
     if (!property.inapplicable(scenario, target.capabilities()).empty()) return false;
     for (int i = 0; i < tries; ++i) {

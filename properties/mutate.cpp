@@ -117,15 +117,28 @@ void change(Scenario& s, const kernels::Capabilities& target, Draw& draw) {
 
 }  // namespace
 
+double cost_of(const Scenario& scenario, const model::Timeline& timeline) {
+  double pairs = 0;
+  for (const auto& step : timeline.steps()) {
+    for (const auto& entry : step.entries) {
+      pairs += static_cast<double>(entry.queries) * static_cast<double>(entry.length + 1);
+    }
+  }
+  return pairs * static_cast<double>(scenario.query_heads) *
+         static_cast<double>(scenario.head_size + scenario.value_head_size);
+}
+
 std::optional<Scenario> mutate(const Scenario& scenario, const kernels::Capabilities& target,
                                Draw& draw) {
   for (int i = 0; i < kTries; ++i) {
     Scenario s = scenario;
     for (auto changes = draw.between(1, 3); changes > 0; --changes) change(s, target, draw);
     s = model::normalise(std::move(s));
-    if (s != scenario && model::validate(s).empty() && unsupported_reason(target, s).empty()) {
-      return s;
+    if (s == scenario || !model::validate(s).empty() || !unsupported_reason(target, s).empty()) {
+      continue;
     }
+    const model::Timeline timeline(s);
+    if (cost_of(s, timeline) <= kMostTargetedCost) return s;
   }
   return std::nullopt;
 }

@@ -31,9 +31,9 @@ struct PropertyRecord {
   Verdict status = Verdict::skipped;
   std::int64_t scenarios = 0;  ///< Judged (passed or failed).
   std::int64_t skipped = 0, blind = 0, failed = 0, errored = 0;
-  std::int64_t known = 0;      ///< Failures that an entry of the ledger explains; not in `failed`.
   std::string reason;          ///< Why nothing was judged, or the first error.
   double max_bound_ratio = 0;  ///< Largest |error| / bound seen; 0 where no values are compared.
+  std::int64_t known = 0;      ///< Failures that an entry of the ledger explains; not in `failed`.
 };
 
 /// How often a class of situation was reached.
@@ -43,8 +43,8 @@ struct CoverageRecord {
   std::int64_t hits = 0, cases = 0;  ///< Of all phases.
   /// Of the random phase, by which the class is judged.
   std::int64_t drawn_hits = 0, drawn = 0;
-  double required = 0;  ///< Least share of the random scenarios; 0 = none is asked for.
-  std::string status;   ///< "met", "unmet", or "open": too few scenarios to tell.
+  double required = 0;   ///< Least share of the random scenarios; 0 = none is asked for.
+  std::string status{};  ///< "met", "unmet", or "open": too few scenarios to tell.
 };
 
 /// One phase of the search on one target.

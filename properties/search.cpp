@@ -41,6 +41,11 @@ StreamOptions stream_options(const SearchOptions& options, const std::string& ta
   return stream;
 }
 
+/// How a phase ends that has come to its end.
+const char* at_end(Phase phase) {
+  return phase == Phase::random || phase == Phase::targeted ? "cases" : "done";
+}
+
 }  // namespace
 
 /// The targets of the workers; made when first asked for.
@@ -114,6 +119,7 @@ void Search::run_streamed(Phase phase, std::uint64_t end, Clock::time_point unti
 
 void Search::run_targeted(std::uint64_t end) {
   std::uint64_t next = phase_record(Phase::targeted).next;
+  if (next >= end && next > 0) phase_record(Phase::targeted).stop = at_end(Phase::targeted);
   while (next < end && !cut_ && !stop(options_.deadline)) {
     if (next % kRound == 0) pool_ = candidates_;
     if (pool_.empty()) return;
@@ -129,7 +135,11 @@ void Search::run_targeted(std::uint64_t end) {
 
 void Search::run_cases(Phase phase, std::uint64_t first, std::uint64_t end, Clock::time_point until,
                        const ScenarioAt& at) {
-  if (first >= end || cut_) return;
+  if (cut_) return;
+  if (first >= end) {
+    if (first > 0) phase_record(phase).stop = at_end(phase);
+    return;
+  }
   if (observer_.on_phase) observer_.on_phase(std::string(to_string(phase)));
   const std::uint64_t chunks = end == kNoEnd ? kNoEnd : (end - first - 1) / kChunk + 1;
   const auto chunk_end = [&](std::uint64_t chunk) {

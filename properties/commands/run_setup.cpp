@@ -170,8 +170,10 @@ void load_corpus(const Store& store, bool resumed, RunPlan& plan) {
   for (const auto& folder : {regression_folder(), store.failing(), store.near()}) {
     const auto loaded = shrinkers::load_folder(folder);
     for (const auto& broken : loaded.broken) {
-      plan.record.notes.push_back(fmt::format("corpus file {} was passed over: {}",
-                                              broken.file.filename().string(), broken.message));
+      const std::string note = fmt::format("corpus file {} was passed over: {}",
+                                           broken.file.filename().string(), broken.message);
+      auto& notes = plan.record.notes;
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
     }
     for (const auto& stored : loaded.entries) {
       if (!seen.insert(stored.hash).second) continue;
