@@ -57,8 +57,12 @@ class QkRows {
     row_.evaluate(input, 0);
     const auto& row = row_.row();
     bound_own_error(input);
-    for (std::size_t j = 0; j < row.weights.size(); ++j) {
-      const std::size_t at = first + static_cast<std::size_t>(gatherer_.positions()[j].value);
+    // A wrong reading may see more rows than there are columns, or keys at no position.
+    const std::size_t keys = std::min(row.weights.size(), gatherer_.positions().size());
+    for (std::size_t j = 0; j < keys; ++j) {
+      const std::int64_t column = gatherer_.positions()[j].value;
+      if (column >= out.columns) continue;
+      const std::size_t at = first + static_cast<std::size_t>(column);
       const KeyTerm& term = row_.terms()[j];
       switch (s_.qk_output) {
         case QkOutput::raw:

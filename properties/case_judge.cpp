@@ -20,10 +20,16 @@ std::size_t error_bin(double ratio) {
 
 Judgement guarded(Case& c, const Property& property) {
   try {
-    return property.judge(c);
+    return judge(c, property);
   } catch (const std::exception& error) {
     return {Verdict::errored, Kind::over_bound, error.what(), {}, 0};
   }
+}
+
+/// Many scenarios are judged with few runs each; those that were chosen one by one with all.
+Case::Mode mode_of(Phase phase) {
+  return phase == Phase::random || phase == Phase::targeted ? Case::Mode::bundled
+                                                            : Case::Mode::alone;
 }
 
 /// One case in its tally.
@@ -35,7 +41,7 @@ class CaseJudge {
         origin_(origin),
         options_(options),
         tally_(tally),
-        case_(target, *scenario_) {}
+        case_(target, *scenario_, mode_of(origin.phase)) {}
 
   void run() {
     const auto& properties = *options_.properties;
@@ -149,7 +155,7 @@ Judgement judge_fresh(kernels::Target& target, const model::Scenario& scenario,
                       const Property& property) {
   try {
     Case c(target, scenario);
-    return property.judge(c);
+    return judge(c, property);
   } catch (const std::exception& error) {
     return {Verdict::errored, Kind::over_bound, error.what(), {}, 0};
   }

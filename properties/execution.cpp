@@ -3,6 +3,7 @@
 
 #include "properties/convert.h"
 #include "properties/requests.h"
+#include "properties/told_target.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -75,12 +76,14 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
   auto config = session_config(scenario, timeline, fill.poison(scenario.poison));
   config.threads = options.threads;
   config.isa = options.isa;
+  if (auto* told = dynamic_cast<ToldTarget*>(&target)) told->tell(scenario);
   if (!take(target.open(config), execution.open,
             [&](std::unique_ptr<kernels::Session>&& opened) { session = std::move(opened); })) {
     return execution;
   }
-  const bool rows = options.want_rows && target.capabilities().rows;
   for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
+    const bool rows = options.want_rows && target.capabilities().rows &&
+                      (options.rows_at.empty() || options.rows_at[i]);
     StepAnswer& out = execution.steps[i];
     const model::Step& step = scenario.steps[i];
     if (!timeline.steps()[i].defined) {

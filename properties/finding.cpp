@@ -24,7 +24,7 @@ bool fails_once(kernels::Target& target, const Property& property, Kind kind,
                 const model::Scenario& scenario, const FindingOptions& options) {
   try {
     Case c(target, scenario);
-    const Judgement judgement = property.judge(c);
+    const Judgement judgement = judge(c, property);
     if (judgement.verdict != Verdict::failed || judgement.kind != kind) return false;
     return !options.explains || options.explains(c, property, judgement) == options.known;
   } catch (const std::exception&) {

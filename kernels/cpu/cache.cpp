@@ -10,8 +10,8 @@
 
 #include "kernels/cpu/cache_format.h"
 #include "kernels/cpu/element.h"
-#include "kernels/cpu/naive/mistakes.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/planted/mistakes.h"
 
 namespace kvcheck::kernels {
 namespace {
@@ -21,7 +21,9 @@ Eviction eviction_of(const SessionConfig& config, Fault fault) {
   if (config.layout == "min_overflow" || fault == Fault::min_overflow_eviction) {
     return Eviction::min_overflow(config.capacity, config.window_size);
   }
-  return Eviction::blocks(config.capacity, config.window_size);
+  const bool early = fault == Fault::evicts_one_row_early && config.capacity > config.window_size;
+  const bool inside = fault == Fault::evicts_inside_window && config.window_size > 1;
+  return Eviction::blocks(config.capacity - (early ? 1 : 0), config.window_size - (inside ? 1 : 0));
 }
 
 }  // namespace
@@ -77,7 +79,7 @@ void KvCache::reserve_staging() {
   std::int64_t bytes = 0;
   for (std::size_t b = 0; b < plans_.size(); ++b) {
     if (!plans_[b].staged) continue;
-    staging_offset_[b] = bytes;
+    staging_offset_[b] = fault_ == Fault::staging_shared_by_entries ? 0 : bytes;
     bytes += (plans_[b].resident_before + plans_[b].tokens) * config_.kv_heads * row_bytes;
   }
   if (static_cast<std::size_t>(bytes) > staging_.size()) {
@@ -94,6 +96,8 @@ RowView KvCache::staged_key(std::int64_t entry) {
 
 RowView KvCache::staged_value(std::int64_t entry) {
   const RowView key = staged_key(entry);
+  const bool same = buffer_.key.row_bytes() == buffer_.value.row_bytes();
+  if (fault_ == Fault::staged_values_over_keys && same) return key;
   const auto b = static_cast<std::size_t>(entry);
   const std::int64_t rows = plans_[b].resident_before + plans_[b].tokens;
   const std::int64_t row_bytes = buffer_.value.row_bytes();
@@ -114,6 +118,8 @@ void KvCache::run_moves() {
   const int threads = pays ? config_.threads : 1;
   run_tasks(threads, static_cast<std::int64_t>(moves_.size()) * heads, [&](std::int64_t task) {
     const Move& move = moves_[static_cast<std::size_t>(task / heads)];
+    const bool in_place = move.from.base == move.to.base;
+    if (fault_ == Fault::compaction_first_head_only && in_place && task % heads > 0) return;
     move.to.copy_rows(move.from, task % heads, move.from_row, move.to_row, move.count);
   });
   moves_.clear();
@@ -152,16 +158,20 @@ void KvCache::place(const NewRows& rows) {
       }
     } else {
       const bool stale = fault_ == Fault::value_stale_after_compaction && plan.dropped > 0;
+      const bool left = fault_ == Fault::values_not_compacted && plan.dropped > 0;
       add_move(key, plan.dropped, present.key.entry(entry), 0, plan.moved);
-      add_move(value, plan.dropped - (stale ? 1 : 0), present.value.entry(entry), 0, plan.moved);
+      add_move(value, plan.dropped - (stale ? 1 : 0), present.value.entry(entry), 0,
+               left ? 0 : plan.moved);
     }
   }
   run_moves();
   for (std::size_t b = 0; b < plans_.size(); ++b) {
     const auto entry = static_cast<std::int64_t>(b);
     const bool staged = plans_[b].staged;
-    append(rows.key, plans_[b], entry, staged ? staged_key(entry) : present.key.entry(entry));
-    append(rows.value, plans_[b], entry, staged ? staged_value(entry) : present.value.entry(entry));
+    const std::int64_t bytes = present.key.bytes() / config_.batch;
+    const std::int64_t to = distort_entry(fault_, entry, bytes);
+    append(rows.key, plans_[b], entry, staged ? staged_key(entry) : present.key.entry(to));
+    append(rows.value, plans_[b], entry, staged ? staged_value(entry) : present.value.entry(to));
   }
   if (fresh_present_) std::swap(buffer_, other_);
 }
@@ -172,7 +182,8 @@ void KvCache::append(const RowSource& source, const EntryPlan& plan, std::int64_
   const bool reversed = fault_ == Fault::chunk_reversed;
   for (std::int64_t head = 0; head < config_.kv_heads; ++head) {
     for (std::int64_t token = 0; token < plan.tokens; ++token) {
-      const std::int64_t row = plan.append_row + (reversed ? plan.tokens - 1 - token : token);
+      const std::int64_t at = plan.append_row + (reversed ? plan.tokens - 1 - token : token);
+      const std::int64_t row = distort_row(fault_, at, to.row_stride);
       std::memcpy(to.row(head, row), source.row(entry, token, head), bytes);
     }
   }

@@ -29,23 +29,24 @@ constexpr ElementType kElementOf =
 }  // namespace
 
 template <class Real>
-StepRows<Real>::StepRows(const SessionConfig& config, bool widens)
-    : config_(config), widens_(widens) {
-  if (config.rotary) rotary_.emplace(*config.rotary);
+StepRows<Real>::StepRows(const SessionConfig& config, bool widens, Fault fault)
+    : config_(config), fault_(fault), widens_(widens) {
+  const bool whole = fault == Fault::rotary_pairs_over_whole_head;
+  if (config.rotary) rotary_.emplace(*config.rotary, whole ? config.head_size / 2 : 0);
   if (config.qk_norm) {
     query_weight_ = numbers_of<Real>(config.qk_norm->query_weight);
     key_weight_ = numbers_of<Real>(config.qk_norm->key_weight);
   }
   const QuantisationConfig& codes = config.quantisation;
   if (!codes.quantised()) return;
-  key_codes_.emplace(codes, codes.key_scale, config.head_size);
-  value_codes_.emplace(codes, codes.value_scale, config.value_head_size);
+  key_codes_.emplace(codes, codes.key_scale, config.head_size, fault);
+  value_codes_.emplace(codes, codes.value_scale, config.value_head_size, fault);
 }
 
 template <class Real>
 void StepRows<Real>::prepare(const StepRequest& request, std::span<const std::int64_t> lengths) {
   const std::int64_t tokens = largest(request.tokens);
-  const RotaryPositions positions(config_, lengths, request);
+  const RotaryPositions positions(config_, lengths, request, fault_);
   const std::int64_t queries = largest(request.queries);
   prepare_queries(request, positions, queries);
   query_type_ = queries_ != nullptr ? kElementOf<Real> : config_.element_type;
@@ -56,6 +57,7 @@ void StepRows<Real>::prepare(const StepRequest& request, std::span<const std::in
                        config_.head_size * static_cast<std::int64_t>(element_bytes(query_type_)));
   rows_ = {prepare_rows(request, positions, tokens, true),
            prepare_rows(request, positions, tokens, false)};
+  if (tokens > 0) rolled_back_ = false;
 }
 
 template <class Real>
@@ -77,9 +79,10 @@ void StepRows<Real>::prepare_queries(const StepRequest& request, const RotaryPos
   for (std::int64_t b = 0; b < config_.batch; ++b) {
     for (std::int64_t s = 0; s < request.queries[static_cast<std::size_t>(b)]; ++s) {
       Real* row = query_numbers_.data() + (b * queries + s) * config_.query_heads * lanes;
-      const std::int64_t position = rotary_ ? positions.of(b, s) : 0;
+      const std::int64_t token = fault_ == Fault::rotary_queries_at_first_position ? 0 : s;
+      const std::int64_t position = rotary_ ? positions.of(b, token) : 0;
       for (std::int64_t head = 0; head < config_.query_heads; ++head, row += lanes) {
-        transform(row, query_weight_, position);
+        transform(row, position, false);
       }
     }
   }
@@ -116,7 +119,7 @@ RowSource StepRows<Real>::prepare_rows(const StepRequest& request, const RotaryP
         std::byte* const place = stored.data() + row * row_bytes;
         if (transformed) {
           decode_row(config_.element_type, elements, lanes_.size(), lanes_.data());
-          transform(lanes_.data(), key_weight_, position);
+          transform(lanes_.data(), position, true);
           std::byte* const out = codes ? elements_.data() : place;
           encode_row(config_.element_type, lanes_.data(), lanes_.size(), out);
           elements = out;
@@ -131,16 +134,30 @@ RowSource StepRows<Real>::prepare_rows(const StepRequest& request, const RotaryP
 }
 
 template <class Real>
-void StepRows<Real>::transform(Real* row, const std::vector<Real>& weight,
-                               std::int64_t position) const {
-  if (config_.qk_norm) {
-    Real squares = 0;
-    for (std::size_t c = 0; c < weight.size(); ++c) squares += row[c] * row[c];
-    const Real mean = squares / static_cast<Real>(weight.size());
-    const Real factor = 1 / std::sqrt(mean + static_cast<Real>(config_.qk_norm->epsilon));
-    for (std::size_t c = 0; c < weight.size(); ++c) row[c] = row[c] * factor * weight[c];
+void StepRows<Real>::normalise(Real* row, const std::vector<Real>& weight) const {
+  if (fault_ == Fault::norm_removes_mean) {
+    Real sum = 0;
+    for (std::size_t c = 0; c < weight.size(); ++c) sum += row[c];
+    const Real mean = sum / static_cast<Real>(weight.size());
+    for (std::size_t c = 0; c < weight.size(); ++c) row[c] -= mean;
   }
+  Real squares = 0;
+  for (std::size_t c = 0; c < weight.size(); ++c) squares += row[c] * row[c];
+  const Real mean = squares / static_cast<Real>(weight.size());
+  const Real factor = 1 / std::sqrt(mean + static_cast<Real>(config_.qk_norm->epsilon));
+  for (std::size_t c = 0; c < weight.size(); ++c) row[c] = row[c] * factor * weight[c];
+}
+
+template <class Real>
+void StepRows<Real>::transform(Real* row, std::int64_t position, bool key) const {
+  const std::vector<Real>& weight = key ? key_weight_ : query_weight_;
+  const bool late = fault_ == Fault::norm_after_rotary;
+  const bool left_out = key && fault_ == Fault::norm_of_queries_only;
+  if (config_.qk_norm && !late && !left_out) normalise(row, weight);
   if (rotary_) rotary_->turn(position, row);
+  const bool again = key && rolled_back_ && fault_ == Fault::keys_turned_twice_after_rollback;
+  if (rotary_ && again) rotary_->turn(position, row);
+  if (config_.qk_norm && late) normalise(row, weight);
 }
 
 template <class Real>

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/cpu/planted/faults.h"
 #include "kernels/cpu/quantise.h"
 #include "kernels/cpu/rotary.h"
 #include "kernels/cpu/row_store.h"
@@ -23,10 +24,13 @@ class StepRows {
  public:
   /// \pre check_config(config) is empty. Refers to `config`. \param widens whether queries become
   /// numbers in any case, for queries()
-  explicit StepRows(const SessionConfig& config, bool widens = true);
+  explicit StepRows(const SessionConfig& config, bool widens = true, Fault fault = Fault::none);
 
   /// \param lengths before the step; \pre check_step found nothing wrong
   void prepare(const StepRequest& request, std::span<const std::int64_t> lengths);
+
+  /// Tokens were dropped since the last step. Only a planted fault wants to know.
+  void note_rollback() { rolled_back_ = true; }
 
   /// What KvCache::place takes. Valid while the request is, until the next prepare.
   NewRows rows() const { return rows_; }
@@ -49,9 +53,13 @@ class StepRows {
                        std::int64_t queries);
   RowSource prepare_rows(const StepRequest& request, const RotaryPositions& positions,
                          std::int64_t tokens, bool key);
-  void transform(Real* row, const std::vector<Real>& weight, std::int64_t position) const;
+  /// \param key whether the row is one of a key
+  void transform(Real* row, std::int64_t position, bool key) const;
+  void normalise(Real* row, const std::vector<Real>& weight) const;
 
   const SessionConfig& config_;
+  Fault fault_;
+  bool rolled_back_ = false;
   std::optional<RotaryTable<Real>> rotary_;
   std::vector<Real> query_weight_, key_weight_;
   std::optional<Quantiser> key_codes_, value_codes_;

@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "kernels/cpu/element.h"
+#include "kernels/cpu/planted/input_mistakes.h"
 
 namespace kvcheck::kernels {
 
-Quantiser::Quantiser(const QuantisationConfig& config, const Tensor& scale, std::int64_t lanes)
+Quantiser::Quantiser(const QuantisationConfig& config, const Tensor& scale, std::int64_t lanes,
+                     Fault fault)
     : kind_(config.kind == "int8"   ? Kind::int8
             : config.kind == "int4" ? Kind::int4
                                     : Kind::fp8),
+      fault_(fault),
       per_channel_(config.per_channel),
       lanes_(lanes),
       scales_(static_cast<std::size_t>(scale.elements())) {
@@ -24,9 +28,18 @@ float Quantiser::code(std::int64_t head, std::int64_t lane, float value) const {
   const float highest = kind_ == Kind::int8 ? 127 : kind_ == Kind::int4 ? 7 : 448;
   const float exact = value * factors_[scale_at(head, lane)];
   if (std::isnan(exact)) return highest;
+  if (fault_ != Fault::none) return distort_code(fault_, exact, lowest, highest);
   // Both ends are codes, so clamping first gives what clamping last gives.
   const float clamped = std::clamp(exact, lowest, highest);
   return kind_ == Kind::fp8 ? clamped : std::nearbyint(clamped);
+}
+
+std::byte Quantiser::pair_of(int even, int odd) const {
+  if (fault_ == Fault::nibbles_swapped) std::swap(even, odd);
+  if (fault_ == Fault::nibbles_in_twos_complement) {
+    return static_cast<std::byte>((even & 15) | (odd & 15) << 4);
+  }
+  return static_cast<std::byte>((even + 8) | (odd + 8) << 4);
 }
 
 void Quantiser::store(const float* row, std::int64_t head, std::byte* to) const {
@@ -34,7 +47,7 @@ void Quantiser::store(const float* row, std::int64_t head, std::byte* to) const 
     for (std::int64_t lane = 0; lane < lanes_; lane += 2) {
       const auto even = static_cast<int>(code(head, lane, row[lane]));
       const int odd = lane + 1 < lanes_ ? static_cast<int>(code(head, lane + 1, row[lane + 1])) : 0;
-      to[lane / 2] = static_cast<std::byte>((even + 8) | (odd + 8) << 4);
+      to[lane / 2] = pair_of(even, odd);
     }
     return;
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cpu/planted/faults.h"
 #include "kernels/target.h"
 
 namespace kvcheck::kernels {
@@ -18,7 +19,8 @@ namespace kvcheck::kernels {
 class Quantiser {
  public:
   /// \param scale one f32, or [Nk,lanes] per channel. \pre check_config(config) is empty
-  Quantiser(const QuantisationConfig& config, const Tensor& scale, std::int64_t lanes);
+  Quantiser(const QuantisationConfig& config, const Tensor& scale, std::int64_t lanes,
+            Fault fault = Fault::none);
 
   /// Writes the codes of a row of KV head `head`: a byte a lane, or for int4
   /// (even + 8) | (odd + 8) << 4, where an odd row ends in a nibble of code 0.
@@ -35,7 +37,11 @@ class Quantiser {
     return per_channel_ ? static_cast<std::size_t>(head * lanes_ + lane) : 0;
   }
 
+  /// Two codes of int4 in a byte.
+  std::byte pair_of(int even, int odd) const;
+
   Kind kind_;
+  Fault fault_;
   bool per_channel_;
   std::int64_t lanes_;
   std::vector<float> scales_;

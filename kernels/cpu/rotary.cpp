@@ -11,8 +11,12 @@
 namespace kvcheck::kernels {
 
 RotaryPositions::RotaryPositions(const SessionConfig& config, std::span<const std::int64_t> lengths,
-                                 const StepRequest& request)
-    : lengths_(lengths), request_(&request), alone_(asks_without_tokens(config, request)) {
+                                 const StepRequest& request, Fault fault)
+    : lengths_(lengths),
+      request_(&request),
+      config_(&config),
+      fault_(fault),
+      alone_(asks_without_tokens(config, request)) {
   std::int64_t longest = 0;
   bool ragged = false, idle = false, behind = false;
   for (std::size_t b = 0; b < lengths.size(); ++b) {
@@ -30,7 +34,7 @@ RotaryPositions::RotaryPositions(const SessionConfig& config, std::span<const st
   }
 }
 
-std::int64_t RotaryPositions::of(std::int64_t entry, std::int64_t token) const {
+std::int64_t RotaryPositions::right(std::int64_t entry, std::int64_t token) const {
   const auto b = static_cast<std::size_t>(entry);
   if (ids_ == nullptr) {
     return (alone_ ? lengths_[b] - request_->queries[b] : lengths_[b]) + token;
@@ -46,8 +50,10 @@ std::int64_t RotaryPositions::of(std::int64_t entry, std::int64_t token) const {
 }
 
 template <class Real>
-RotaryTable<Real>::RotaryTable(const RotaryConfig& config)
-    : interleaved_(config.interleaved), pairs_(config.cos.shape[1]) {
+RotaryTable<Real>::RotaryTable(const RotaryConfig& config, std::int64_t apart)
+    : interleaved_(config.interleaved),
+      pairs_(config.cos.shape[1]),
+      apart_(apart == 0 ? pairs_ : apart) {
   const auto table = [](const Tensor& from) {
     std::vector<Real> numbers(static_cast<std::size_t>(from.elements()));
     decode_row(from.type, from.bytes.data(), numbers.size(), numbers.data());
@@ -63,7 +69,7 @@ void RotaryTable<Real>::turn(std::int64_t position, Real* row) const {
   const Real* const sin = sin_.data() + position * pairs_;
   for (std::int64_t pair = 0; pair < pairs_; ++pair) {
     Real& a = row[interleaved_ ? 2 * pair : pair];
-    Real& b = row[interleaved_ ? 2 * pair + 1 : pair + pairs_];
+    Real& b = row[interleaved_ ? 2 * pair + 1 : pair + apart_];
     const Real turned = a * cos[pair] - b * sin[pair];
     b = b * cos[pair] + a * sin[pair];
     a = turned;

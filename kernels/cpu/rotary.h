@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/cpu/planted/input_mistakes.h"
 #include "kernels/target.h"
 
 namespace kvcheck::kernels {
@@ -23,15 +24,23 @@ class RotaryPositions {
  public:
   /// \param lengths before the step. Refers to all three.
   RotaryPositions(const SessionConfig& config, std::span<const std::int64_t> lengths,
-                  const StepRequest& request);
+                  const StepRequest& request, Fault fault = Fault::none);
 
   bool first_prompt() const { return first_prompt_; }
   /// \pre token is one of the entry's tokens or queries
-  std::int64_t of(std::int64_t entry, std::int64_t token) const;
+  std::int64_t of(std::int64_t entry, std::int64_t token) const {
+    const std::int64_t position = right(entry, token);
+    if (fault_ == Fault::none) return position;
+    return distort_position(fault_, *config_, lengths_, entry, token, position);
+  }
 
  private:
+  std::int64_t right(std::int64_t entry, std::int64_t token) const;
+
   std::span<const std::int64_t> lengths_;
   const StepRequest* request_;
+  const SessionConfig* config_;
+  Fault fault_;
   bool alone_;  // Queries without tokens, which stand at the end.
   bool first_prompt_ = false;
   const std::byte* ids_ = nullptr;
@@ -42,14 +51,16 @@ class RotaryPositions {
 template <class Real>
 class RotaryTable {
  public:
-  explicit RotaryTable(const RotaryConfig& config);
+  /// \param apart lanes between the two of a pair that is not interleaved; 0 = as many as there are
+  /// pairs
+  explicit RotaryTable(const RotaryConfig& config, std::int64_t apart = 0);
 
   /// Turns one row in place. \pre 0 <= position < rows of the tables
   void turn(std::int64_t position, Real* row) const;
 
  private:
   bool interleaved_;
-  std::int64_t pairs_;
+  std::int64_t pairs_, apart_;
   std::vector<Real> cos_, sin_;
 };
 

@@ -59,6 +59,16 @@ std::vector<Position> last_query(const QueryPlace& place) {
                       rule_at(place, around.origin.value + around.queries - 1).last});
 }
 
+std::vector<Position> first_query(const QueryPlace& place) {
+  return seen(place, rule_at(place, place.around().origin.value));
+}
+
+/// Another back end where a step asks more queries than there are keys.
+std::vector<Position> top_left_where_more_queries(const QueryPlace& place) {
+  const EntryStep& around = place.around();
+  return around.queries > around.length ? top_left(place) : seen(place, right_rule(place));
+}
+
 std::vector<Position> length_one_short(const QueryPlace& place) {
   Rule rule = right_rule(place);
   rule.last = std::min(rule.last, place.around().length - 2);
@@ -142,6 +152,11 @@ std::vector<WrongModel> wrong_causality() {
       {"length.past_forgotten", "attends to the tokens of the step alone", always,
        sees(past_forgotten)},
       {"length.oldest_lost", "loses the oldest key that it should see", always, sees(oldest_lost)},
+      {"causal.of_first_query", "shows all queries of a step what its first one sees", placed,
+       sees(first_query)},
+      {"causal.top_left_where_more_queries",
+       "counts queries from position 0 where there are more of them than keys", placed_nonpad,
+       sees(top_left_where_more_queries)},
   };
 }
 

@@ -33,6 +33,10 @@ void sink_of_zero(const QueryPlace&, AttentionRowInput& row) { row.sink = 0.0; }
 void sink_of_first_head(const QueryPlace& place, AttentionRowInput& row) {
   row.sink = sink_logit(place.scenario, 0);
 }
+void sink_of_kv_head(const QueryPlace& place, AttentionRowInput& row) {
+  const Scenario& s = place.scenario;
+  row.sink = sink_logit(s, place.head / (s.query_heads / s.kv_heads));
+}
 void sink_scaled(const QueryPlace&, AttentionRowInput& row) {
   if (row.sink) row.sink = *row.sink * logit_scale<double>(row);
 }
@@ -92,6 +96,7 @@ bool capped_and_biased(const Scenario& s) {
 }
 bool sink(const Scenario& s) { return s.head_sink || s.smooth_softmax; }
 bool head_sink(const Scenario& s) { return s.head_sink; }
+bool grouped_sinks(const Scenario& s) { return s.head_sink && s.query_heads > s.kv_heads; }
 bool several_sinks(const Scenario& s) { return s.head_sink && s.query_heads > 1; }
 
 }  // namespace
@@ -121,6 +126,8 @@ std::vector<WrongModel> wrong_logits() {
       {"sum.missing_rescale", "merges two halves without rescaling them to one maximum", always,
        distorts(missing_rescale)},
       {"output.zero", "answers zeros", always, distorts(output_zero)},
+      {"sink.of_kv_head", "takes the sink of the KV head for that of the query head", grouped_sinks,
+       distorts(sink_of_kv_head)},
   };
 }
 

@@ -65,6 +65,11 @@ MaskCell only_hides(const QueryPlace& p, std::int64_t j) {
 MaskCell only_adds(const QueryPlace& p, std::int64_t j) {
   return {false, cell(p, p.entry, p.head, p.query, j).bias};
 }
+/// A penalty that outweighs every logit, and that a row of hidden keys alone does not notice.
+MaskCell by_finite(const QueryPlace& p, std::int64_t j) {
+  const MaskCell right = cell(p, p.entry, p.head, p.query, j);
+  return right.hides ? MaskCell{false, -1e4} : right;
+}
 MaskCell inverted(const QueryPlace& p, std::int64_t j) {
   return {!cell(p, p.entry, p.head, p.query, j).hides, 0};
 }
@@ -146,6 +151,8 @@ std::vector<WrongModel> wrong_masks() {
        empty_rows, empty_row_reading()},
       {"bias.scaled", "multiplies the bias by the logit scale", additive, distorts(scaled_bias)},
       {"bias.twice", "adds the bias twice", additive, distorts(doubled_bias)},
+      {"mask.hides_by_finite", "adds -10000 for a key that the mask hides", masked,
+       reads_cells<by_finite>()},
   };
 }
 

@@ -60,6 +60,11 @@ std::int64_t keys_alone(const Scenario& scenario, const Timeline& timeline, std:
   return key ? rotary_position(scenario, timeline, step, entry, token) : 0;
 }
 
+std::int64_t queries_at_first(const Scenario& scenario, const Timeline& timeline, std::size_t step,
+                              std::int64_t entry, std::int64_t token, bool key) {
+  return rotary_position(scenario, timeline, step, entry, key ? token : 0);
+}
+
 Reading turns(std::int64_t (*position)(const Scenario&, const Timeline&, std::size_t, std::int64_t,
                                        std::int64_t, bool)) {
   Reading reading;
@@ -117,6 +122,8 @@ std::vector<WrongModel> wrong_operands() {
       {"norm.ignored", "leaves the norm of queries and keys out", norm, without_norm()},
       {"quantisation.skipped", "attends to keys and values as given, not as the cache stores them",
        quantised, without_quantisation()},
+      {"rotary.queries_at_first", "turns all queries of a step by the position of the first",
+       rotary, turns(queries_at_first)},
   };
 }
 

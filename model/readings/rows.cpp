@@ -63,6 +63,27 @@ HeldToken of_next_entry(const QueryPlace& place, Position position) {
   return held_at(place, (place.entry + 1) % place.scenario.batch, position.value);
 }
 
+/// The tokens of each step from the last to the first.
+HeldToken step_reversed(const QueryPlace& place, Position position) {
+  const HeldToken right = held_at(place, place.entry, position.value);
+  const bool loaded = std::holds_alternative<Past>(place.scenario.steps[right.step]);
+  if (right.token.position.value < 0 || loaded) return right;
+  const EntryStep& own =
+      place.timeline.steps()[right.step].entries[static_cast<std::size_t>(place.entry)];
+  const Position other{own.past + own.length - 1 - position.value};
+  return {place.entry, {other, right.token.generation}, right.step};
+}
+
+/// A buffer that wraps, read as if blocks had been evicted.
+HeldToken ring(const QueryPlace& place, Position position) {
+  const EntryStep& around = place.around();
+  const std::int64_t rows = place.timeline.buffer_rows();
+  if (around.length <= rows) return held_at(place, place.entry, position.value);
+  const std::int64_t row = position.value - around.first_position.value;
+  const std::int64_t newest = around.length - 1;
+  return held_at(place, place.entry, newest - (newest - row) % rows);
+}
+
 std::int64_t modulo(const QueryPlace& place) { return place.head % place.scenario.kv_heads; }
 std::int64_t first_head(const QueryPlace&) { return 0; }
 std::int64_t reversed(const QueryPlace& place) {
@@ -78,6 +99,14 @@ Reading maps(std::int64_t (*kv_head)(const QueryPlace&)) {
 
 void keys_as_values(const QueryPlace& place, AttentionRowInput& row) {
   if (place.scenario.head_size == place.scenario.value_head_size) row.values = row.keys;
+}
+
+/// Keys of KV head 0 beside the head's own values.
+void keys_of_first_head(const QueryPlace& place, AttentionRowInput& row) {
+  const Scenario& s = place.scenario;
+  const std::int64_t lanes = place.head / (s.query_heads / s.kv_heads) * s.head_size;
+  for (const double*& key : row.keys) key -= lanes;
+  for (const double*& doubt : row.key_doubts) doubt = doubt ? doubt - lanes : doubt;
 }
 
 void values_one_late(const QueryPlace&, AttentionRowInput& row) {
@@ -125,6 +154,12 @@ std::vector<WrongModel> wrong_rows() {
        distorts(values_one_late)},
       {"rows.newest_value_stale", "reads the value before the newest twice, the newest never",
        always, distorts(newest_value_stale)},
+      {"rows.step_reversed", "writes the tokens of a step from the last to the first", always,
+       holds(step_reversed)},
+      {"rows.ring", "wraps new tokens to the first rows and reads them as if blocks were evicted",
+       evicts, holds(ring)},
+      {"heads.keys_of_first", "reads the keys of KV head 0 for every head", several_heads,
+       distorts(keys_of_first_head)},
   };
 }
 

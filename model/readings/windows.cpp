@@ -64,6 +64,10 @@ std::vector<Position> not_for_one_query(const QueryPlace& place) {
   return place.around().queries == 1 ? ignored(place) : seen(place, right_rule(place));
 }
 
+std::vector<Position> one_more_for_many(const QueryPlace& place) {
+  return place.around().queries > 1 ? one_more(place) : seen(place, right_rule(place));
+}
+
 std::vector<Position> right_ignored(const QueryPlace& place) {
   Rule rule = right_rule(place);
   rule.last = place.around().length - 1;
@@ -117,6 +121,8 @@ std::vector<WrongModel> wrong_windows() {
        sees(right_ignored)},
       {"right_window.one_more", "shows one key more to the right", has_right_window,
        sees(right_one_more)},
+      {"window.one_more_for_many", "shows W + 1 keys where a step asks several queries", windowed,
+       sees(one_more_for_many)},
   };
 }
 

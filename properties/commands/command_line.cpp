@@ -6,12 +6,14 @@
 
 #include <CLI/CLI.hpp>
 
+#include "properties/commands/audit_command.h"
 #include "properties/commands/bench_command.h"
 #include "properties/commands/expect_command.h"
 #include "properties/commands/list_command.h"
 #include "properties/commands/replay_command.h"
 #include "properties/commands/report_command.h"
 #include "properties/commands/run_command.h"
+#include "properties/commands/sweep_command.h"
 #include "properties/commands/timeline_command.h"
 
 namespace kvcheck::properties {
@@ -131,6 +133,28 @@ void add_timeline(CLI::App& app, CommandContext& context) {
   });
 }
 
+void add_sweep(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<SweepOptions>();
+  CLI::App* command =
+      app.add_subcommand("sweep", "Judge every configuration of an exhaustive grid");
+  command->add_option("grid", options->grid, "A grid; `kvcheck list grids` shows all")->required();
+  command->add_option("--target", options->target, "Target to judge")->required();
+  command->add_option("--against", options->against,
+                      "Compare with this target bit for bit, say another release");
+  command->add_option("--workers", options->workers,
+                      "Threads, each with a target of its own (default: one for each core)");
+  command->add_option("--case-timeout", options->case_seconds,
+                      "Seconds that a foreign target may take for one request (default: 10)");
+  command->add_option("--out", options->out, "Folder of runs and corpus (default: .kvcheck)");
+  command->add_flag("--json", options->json, "The counts and cells as JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  command->footer(
+      "Example: kvcheck sweep causal-past --target onnxruntime\n"
+      "Example: kvcheck sweep windowed-small --target onnxruntime --against onnxruntime@1.31.1\n"
+      "Exit code: 0 all agree, 1 some diverge, 2 undecided, 254 bad usage, 255 own fault");
+  command->callback([options, &context] { context.exit_code = sweep_command(*options, context); });
+}
+
 void add_bench(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command =
@@ -160,12 +184,36 @@ void add_bench(CLI::App& app, CommandContext& context) {
   command->callback([options, &context] { context.exit_code = bench_command(*options, context); });
 }
 
+void add_audit(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<AuditCommandOptions>();
+  CLI::App* command = app.add_subcommand(
+      "audit", "Measure the power of the suite on planted faults and wrong models");
+  command->add_option("--target", options->targets,
+                      "Faults of this target alone, model = wrong models; may be repeated");
+  command->add_option("--fault", options->faults, "This fault alone; may be repeated");
+  command->add_option("--context", options->context,
+                      "Judge behind a past of about so many tokens (default: as a run draws it)");
+  command->add_flag("--row", options->row, "Faults made in single rows of a single head");
+  command->add_option("--seed", options->seed, "Seed of the scenarios (default: 1)");
+  command->add_option("--time", options->seconds, "Seconds for each fault (default: 20)");
+  command->add_option("--cases", options->scenarios, "Scenarios for each fault at most");
+  command->add_option("--workers", options->workers, "Faults at a time (default: one per core)");
+  command->add_flag("--json", options->json, "As JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  command->footer(
+      "Example: kvcheck audit --context 4096 --json\n"
+      "A fault is killed by a property that names its kind; targets without a fault must pass.\n"
+      "Exit code: 0 all killed and no false alarm, 1 a survivor or a false alarm, 2 interrupted");
+  command->callback([options, &context] { context.exit_code = audit_command(*options, context); });
+}
+
 void add_list(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<ListOptions>();
-  CLI::App* command = app.add_subcommand("list", "Show targets, properties or planted faults");
-  command->add_option("what", options->what, "targets, properties or faults")
+  CLI::App* command =
+      app.add_subcommand("list", "Show targets, properties, grids or planted faults");
+  command->add_option("what", options->what, "targets, properties, grids or faults")
       ->required()
-      ->check(CLI::IsMember({"targets", "properties", "faults"}));
+      ->check(CLI::IsMember({"targets", "properties", "grids", "faults"}));
   command->add_flag("--json", options->json, "As JSON");
   command->footer("Example: kvcheck list targets");
   command->callback([options, &context] { context.exit_code = list_command(*options, context); });
@@ -183,7 +231,9 @@ int run_command_line(int argc, const char* const* argv, CommandContext& context)
   add_report(app, context);
   add_expect(app, context);
   add_timeline(app, context);
+  add_sweep(app, context);
   add_bench(app, context);
+  add_audit(app, context);
   add_list(app, context);
   app.footer(
       "Example: kvcheck run --target onnxruntime --time 60\n"

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "kernels/cpu/element.h"
+#include "kernels/cpu/planted/planted_target.h"
+#include "kernels/registry.h"
 
 namespace kvcheck::kernels {
 namespace {
@@ -16,6 +20,19 @@ T must(Answer<T> answer) {
   if (const auto* failure = std::get_if<Failure>(&answer))
     throw std::runtime_error(failure->detail);
   return std::get<T>(std::move(answer));
+}
+
+std::string naive_for(const SessionConfig& config) {
+  if (config.quantisation.kind == "int8") return "cpu-naive-q8";
+  return config.quantisation.kind == "int4" ? "cpu-naive-q4" : "cpu-naive";
+}
+
+/// nullptr where there is none.
+std::unique_ptr<Target> target_named(const std::string& target, std::string_view fault) {
+  if (!fault.empty()) return make_planted(target, fault);
+  auto made = make_target(target, RegistryOptions{});
+  auto* const healthy = std::get_if<std::unique_ptr<Target>>(&made);
+  return healthy == nullptr ? nullptr : std::move(*healthy);
 }
 
 }  // namespace
@@ -71,11 +88,9 @@ SessionConfig nonpad(std::int64_t capacity, bool causal) {
   return config;
 }
 
-Sequence::Sequence(const SessionConfig& config, std::string_view fault)
+Sequence::Sequence(const SessionConfig& config, std::string_view fault, std::string_view target)
     : config_(config),
-      target_(config.quantisation.quantised() ? make_cpu_naive_quantised(config.quantisation.kind)
-              : fault.empty()                 ? make_cpu_naive()
-                                              : make_cpu_naive(fault)),
+      target_(target_named(target.empty() ? naive_for(config) : std::string(target), fault)),
       lengths_(static_cast<std::size_t>(config.batch), 0) {
   if (!target_) throw std::invalid_argument("unknown fault");
   session_ = must(target_->open(config));

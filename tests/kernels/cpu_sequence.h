@@ -1,5 +1,5 @@
-// A sequence of steps on cpu-naive, or on its quantised siblings where the cache is, with keys and
-// values that tell their position.
+// A sequence of steps on cpu-naive, on its quantised siblings where the cache is, or on another
+// target, with keys and values that tell their position.
 //
 // The key and the value of a token are the same number in every lane: position + 100 * KV head +
 // 1000 * entry + 0.5 * generation, where the generation counts the rollbacks before. Queries are
@@ -38,8 +38,10 @@ SessionConfig nonpad(std::int64_t capacity, bool causal = true);
 
 class Sequence {
  public:
-  /// \pre the target takes `config`
-  explicit Sequence(const SessionConfig& config, std::string_view fault = {});
+  /// \param target cpu-naive or the sibling that the cache wants, where it is empty. \pre it takes
+  /// `config`
+  explicit Sequence(const SessionConfig& config, std::string_view fault = {},
+                    std::string_view target = {});
 
   /// A step at the current lengths: coded rows, queries 0, no mask.
   StepRequest request(const Counts& tokens, const Counts& queries) const;

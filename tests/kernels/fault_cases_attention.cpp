@@ -4,12 +4,6 @@
 namespace kvcheck::kernels {
 namespace {
 
-template <class Change>
-SessionConfig with(SessionConfig config, const Change& change) {
-  change(config);
-  return config;
-}
-
 SessionConfig boolean_mask(std::int64_t batch_and_heads) {
   return with(attention(false), [&](SessionConfig& c) {
     c.mask = "boolean";
@@ -58,6 +52,11 @@ std::vector<FaultCase> mask_origin_cases() {
        [](Sequence& s) { return past_and_step(s, 2, 3, 2); },
        {1, 1.5},
        {1.5, 2}},
+      {"causal_always",
+       with(full_cache(), [](SessionConfig& c) { c.causal = false; }),
+       [](Sequence& s) { return s.append({2}); },
+       {0.5, 0.5},
+       {0, 0.5}},
       {"causal_bottom_right_without_past",
        attention(),
        [](Sequence& s) { return s.append({4}, {1}); },
@@ -87,7 +86,17 @@ std::vector<FaultCase> window_cases() {
        [](Sequence& s) { return s.append_one_by_one(3); },
        {0, 0.5, 1.5},
        {0, 0.5, 1}},
+      {"window_one_wide_many_tokens", full_cache(2), three, {0, 0.5, 1.5}, {0, 0.5, 1}},
       {"self_excluded", full_cache(), three, {0, 0.5, 1}, {0, 0, 0.5}},
+      {"right_window_ignored",
+       with(attention(false),
+            [](SessionConfig& c) {
+              c.opset = 25;
+              c.right_window_size = 1;
+            }),
+       three,
+       {0.5, 1, 1},
+       {1, 1, 1}},
   };
 }
 
@@ -136,6 +145,22 @@ std::vector<FaultCase> head_and_mask_cases() {
        },
        {0, 100, 0.5, 101},
        {0, 100, 0.5, 100.5}},
+      // Head 1 of position 1 alone has a query that draws all weight to key 1.
+      {"group_shares_first_query",
+       with(full_cache(), [](SessionConfig& c) { c.query_heads = 2; }),
+       [](Sequence& s) {
+         return attend(s, {2}, {2}, {0, 0, 0, 100}, {0, 1}, {0, 1});
+       },
+       {0, 0, 0.5, 1},
+       {0, 0, 0.5, 0.5}},
+      // The output 0.5 of head 0 becomes the query of head 1.
+      {"output_over_next_query",
+       with(full_cache(), [](SessionConfig& c) { c.query_heads = 2; }),
+       [](Sequence& s) {
+         return attend(s, {2}, {2}, {0, 0, 0, 0}, {0, 100}, {0, 1});
+       },
+       {0, 0, 0.5, 0.5},
+       {0, 0, 0.5, 1}},
       {"mask_rank_three_by_batch",
        boolean_mask(2),
        [](Sequence& s) {
@@ -163,6 +188,30 @@ std::vector<FaultCase> precision_cases() {
        },
        {2048, 1024, 683.5},
        {2048, 1024, 682.5}},
+      // 2049 is 2048 in f16.
+      {"logits_in_f16",
+       full_cache(),
+       [](Sequence& s) {
+         return attend(s, {2}, {2}, {0, 1}, {2048, 2049}, {0, 1});
+       },
+       {0, softmax_mean({0, 1}, {0, 1})},
+       {0, 0.5}},
+      {"maximum_not_subtracted",
+       full_cache(),
+       [](Sequence& s) {
+         return attend(s, {2}, {2}, {0, 1}, {0, 200}, {0, 1});
+       },
+       {0, 1},
+       {0, kNaN}},
+      // Logits 0 and 2, or 0 and 1 where four lanes of values make the scale 1/2.
+      {"scale_of_value_lanes",
+       with(attention(), [](SessionConfig& c) { c.value_head_size = 4; }),
+       [](Sequence& s) {
+         const Numbers all = attend(s, {2}, {2}, {0, 1}, {0, 2}, {0, 0, 0, 0, 1, 1, 1, 1});
+         return Numbers{all[4]};
+       },
+       {softmax_mean({0, 2}, {0, 1})},
+       {softmax_mean({0, 1}, {0, 1})}},
       // Logits 0 and 200 * 2^-40: equal weights. With the scale 1 the second takes all.
       {"scale_ignored",
        with(full_cache(), [](SessionConfig& c) { c.scale = 0x1p-40; }),

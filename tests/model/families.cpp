@@ -67,7 +67,7 @@ void add_gqa(std::vector<Family>& out, std::int64_t n, FillSpec fill, ElementTyp
   rotary.rotary = RotarySpec{};
   // Keys of a past are turned by whoever put them there, so the window is filled by steps; the
   // last ones evict, and their queries see keys that were stored before.
-  rotary.steps = {fills({n + 2}), asks({1}), asks({1}), asks({1})};
+  rotary.steps = {fills({n + 2}), asks({1}), asks({1}), asks({2})};
   out.push_back({"rotary", rotary});
   Scenario ids = gqa(fill, type);
   ids.batch = 2;

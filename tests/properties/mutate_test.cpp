@@ -18,11 +18,12 @@ TEST(Mutate, GivesOtherScenariosThatTheTargetTakes) {
   const auto& capabilities = target->capabilities();
   const ScenarioStream stream(capabilities, {});
   std::set<std::string> texts;
-  int made = 0;
+  int asked = 0, made = 0;
   for (std::uint64_t i = 0; i < 500; ++i) {
     const auto scenario = stream.at(Phase::random, i);
     const model::Timeline timeline(*scenario);
     if (cost_of(*scenario, timeline) > kMostTargetedCost / 4) continue;
+    ++asked;
     Draw draw(case_random(1, i, 0));
     const auto other = mutate(*scenario, capabilities, draw);
     if (!other) continue;
@@ -33,8 +34,9 @@ TEST(Mutate, GivesOtherScenariosThatTheTargetTakes) {
     EXPECT_LE(cost_of(*other, model::Timeline(*other)), kMostTargetedCost);
     texts.insert(model::canonical_text(*other));
   }
-  EXPECT_GT(made, 400);
-  EXPECT_GT(texts.size(), 400u);
+  EXPECT_GT(asked, 200);
+  EXPECT_GT(made, asked * 9 / 10);
+  EXPECT_GT(texts.size(), static_cast<std::size_t>(made * 9 / 10));
 }
 
 TEST(Mutate, DependsOnTheDrawAlone) {

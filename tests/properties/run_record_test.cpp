@@ -159,13 +159,13 @@ TEST(RunRecordJson, KeepsEveryFieldThroughText) {
 TEST(RunRecordJson, WritesEveryFieldOfEveryStruct) {
   // One number per struct: its fields in the header. `totals` stands for three of the run's.
   const Json run = to_json(full_record());
-  EXPECT_EQ(run.size(), 17u);
+  EXPECT_EQ(run.size(), 21u);
   EXPECT_EQ(run["targets"][0].size(), 5u);
-  EXPECT_EQ(run["properties"][0].size(), 11u);
-  EXPECT_EQ(run["coverage"][0].size(), 4u);
+  EXPECT_EQ(run["properties"][0].size(), 12u);
+  EXPECT_EQ(run["coverage"][0].size(), 8u);
   EXPECT_EQ(run["errors"][0].size(), 6u);
   const Json& finding = run["findings"][0];
-  EXPECT_EQ(finding.size(), 21u);
+  EXPECT_EQ(finding.size(), 26u);
   EXPECT_EQ(finding["trail"][0].size(), 3u);
   EXPECT_EQ(finding["evidence"].size(), 4u);
   const Json& step = finding["evidence"]["steps"][0];

@@ -393,6 +393,20 @@ class OtherCommands(CommandLine):
     def test_expect_refuses_a_missing_file(self):
         self.refused("expect", "none.json", words=("none.json",))
 
+    def test_audit_shows_what_killed_each_fault(self):
+        result = self.kvcheck("audit", "--fault", "window_one_wide", "--fault", "window.one_more",
+                              "--cases", 40, "--json")
+        self.assertEqual(result.returncode, HELD, result.stderr)
+        record = json.loads(result.stdout)
+        self.assertEqual({fault["name"] for fault in record["faults"]} - {
+            "cpu-flash+window_one_wide"}, {"cpu-naive+window_one_wide", "model+window.one_more"})
+        self.assertEqual({fault["by"] for fault in record["faults"]}, {"mask.visible_set"})
+        self.assertEqual({fault["place"] for fault in record["faults"]}, {"kernel", "wrong-model"})
+        self.assertEqual(record["false_alarms"], 0)
+        self.assertEqual(record["totals"]["killed"], record["totals"]["faults"])
+        self.refused("audit", "--fault", "no_such_fault", words=["no_such_fault", "list faults"])
+        self.refused("audit", "--target", "onnxruntime", words=["onnxruntime", "list faults"])
+
     def test_list_shows_targets_properties_and_faults(self):
         properties = json.loads(self.kvcheck("list", "properties", "--json").stdout)["properties"]
         self.assertIn("cache.split_invariance", [entry["id"] for entry in properties])

@@ -20,6 +20,7 @@
 #include "kernels/cpu/flash/flash_intermediate.h"
 #include "kernels/cpu/mask_rows.h"
 #include "kernels/cpu/new_rows.h"
+#include "kernels/cpu/planted/input_mistakes.h"
 #include "kernels/cpu/refusal.h"
 #include "kernels/cpu/request_check.h"
 
@@ -53,14 +54,19 @@ class TensorMask final : public flash::MaskSource {
 class CpuFlashSession final : public Session {
  public:
   /// \param kernels as FlashEngine's
-  CpuFlashSession(const SessionConfig& config, const flash::Kernels* kernels)
-      : config_(config), operands_(config_, false), engine_(config_, kernels) {}
+  CpuFlashSession(const SessionConfig& config, const flash::Kernels* kernels, Fault fault)
+      : config_(config),
+        fault_(fault),
+        operands_(config_, false, fault),
+        engine_(config_, kernels, true, fault) {}
 
-  Answer<StepResult> step(const StepRequest& request) override {
+  Answer<StepResult> step(const StepRequest& given) override {
     KvCache& cache = engine_.cache();
-    if (auto reason = check_step(config_, cache.lengths(), cache.rows(), request)) {
+    if (auto reason = check_step(config_, cache.lengths(), cache.rows(), given)) {
       return Refusal{*reason};
     }
+    const auto mistaken = distort_request(fault_, config_, cache.lengths(), given);
+    const StepRequest& request = mistaken ? *mistaken : given;
     if (request.poison) cache.poison(*request.poison);
     operands_.prepare(request, cache.lengths());
     StepResult result;
@@ -73,6 +79,7 @@ class CpuFlashSession final : public Session {
     if (auto reason = check_per_entry(config_, "rollback", tokens)) return Refusal{*reason};
     if (auto reason = engine_.cache().why_not_rollback(tokens)) return Refusal{*reason};
     engine_.cache().rollback(tokens);
+    operands_.note_rollback();
     return std::monostate{};
   }
 
@@ -114,6 +121,7 @@ class CpuFlashSession final : public Session {
   }
 
   SessionConfig config_;
+  Fault fault_;
   StepRows<float> operands_;
   flash::FlashEngine engine_;
 };
@@ -177,6 +185,7 @@ class CpuFlash final : public Target {
   explicit CpuFlash(Capabilities can, const flash::Kernels* kernels = nullptr,
                     std::string problem = "")
       : capabilities_(std::move(can)), kernels_(kernels), problem_(std::move(problem)) {}
+  CpuFlash(Capabilities can, Fault fault) : capabilities_(std::move(can)), fault_(fault) {}
 
   const Capabilities& capabilities() const override { return capabilities_; }
 
@@ -186,7 +195,7 @@ class CpuFlash final : public Target {
     if (auto reason = check_claims(capabilities_, config)) return Refusal{*reason};
     if (auto reason = check_queries(config)) return Refusal{*reason};
     try {
-      return std::make_unique<CpuFlashSession>(config, kernels_);
+      return std::make_unique<CpuFlashSession>(distort_config(fault_, config), kernels_, fault_);
     } catch (const std::invalid_argument& wrong) {
       return Refusal{wrong.what()};  // KVCHECK_ISA
     }
@@ -206,7 +215,8 @@ class CpuFlash final : public Target {
   }
 
   Capabilities capabilities_;
-  const flash::Kernels* kernels_;
+  const flash::Kernels* kernels_ = nullptr;
+  Fault fault_ = Fault::none;
   std::string problem_;  // Why it cannot run here.
 };
 
@@ -233,6 +243,12 @@ std::string cpu_flash_dot_problem() {
 std::unique_ptr<Target> make_cpu_flash_quantised(std::string_view kind) {
   if (kind != "int8" && kind != "int4") return nullptr;
   return std::make_unique<CpuFlash>(quantised_capabilities(kind));
+}
+
+std::unique_ptr<Target> make_cpu_flash(Fault fault, std::string_view kind, std::string name) {
+  Capabilities can = kind == "none" ? plain_capabilities() : quantised_capabilities(kind);
+  can.name = std::move(name);
+  return std::make_unique<CpuFlash>(std::move(can), fault);
 }
 
 }  // namespace kvcheck::kernels

@@ -9,6 +9,7 @@
 
 #include <tbb/enumerable_thread_specific.h>
 
+#include "kernels/cpu/flash/unit_mistakes.h"
 #include "kernels/cpu/flash/workspace.h"
 #include "kernels/cpu/parallel.h"
 
@@ -106,10 +107,11 @@ struct FlashAttention::Workspaces {
 };
 
 FlashAttention::FlashAttention(const FlashShape& shape, const Kernels& kernels, int threads,
-                               bool shares_groups)
+                               bool shares_groups, Fault fault)
     : shape_(shape),
       kernels_(&kernels),
       threads_(threads),
+      fault_(fault),
       heads_per_unit_(shares_groups ? shape.group() : 1),
       queries_per_unit_(std::max<std::int64_t>(1, kUnitRows / heads_per_unit_)) {}
 
@@ -136,7 +138,8 @@ void FlashAttention::plan(const FlashStep& step) {
       }
       if (begin < end) {
         unit.chunk_begin = begin / kChunk;
-        unit.chunk_end = (end + kChunk - 1) / kChunk;
+        unit.chunk_end =
+            distort_chunk_end(fault_, end, unit.chunk_begin, (end + kChunk - 1) / kChunk);
       }
       for (unit.head = 0; unit.head < shape_.query_heads; unit.head += heads_per_unit_) {
         units_.push_back(unit);
@@ -214,7 +217,8 @@ void FlashAttention::run_chunk(const FlashStep& step, const Unit& unit, std::int
 void FlashAttention::run_unit(const FlashStep& step, const Unit& unit, Workspace& work) const {
   const UnitShape shape = unit_shape(shape_, rows_of(unit));
   load_unit(step, unit, work);
-  if (unit.chunk_begin == unit.chunk_end) clear(work.merged, shape);
+  const bool clears = fault_ != Fault::empty_unit_not_cleared;
+  if (unit.chunk_begin == unit.chunk_end && clears) clear(work.merged, shape);
   for (std::int64_t chunk = unit.chunk_begin; chunk < unit.chunk_end; ++chunk) {
     const bool first = chunk == unit.chunk_begin;
     run_chunk(step, unit, chunk, work, first ? work.merged : work.chunk);
@@ -244,17 +248,20 @@ void FlashAttention::run_split(const FlashStep& step, const UnitShape& largest) 
     run_chunk(step, unit, unit.chunk_begin + task - first_partial_[index], work,
               partial_at(memory + task * floats, unit_shape(shape_, rows_of(unit))));
   });
-  run_tasks(threads_, static_cast<std::int64_t>(units_.size()), [&](std::int64_t task) {
+  const auto units = static_cast<std::int64_t>(units_.size());
+  run_tasks(threads_, distort_units(fault_, units), [&](std::int64_t task) {
     const auto index = static_cast<std::size_t>(task);
     const Unit& unit = units_[index];
     const UnitShape shape = unit_shape(shape_, rows_of(unit));
     const Partial& merged = workspaces_->local.local().merged;
-    clear(merged, shape);
-    for (std::int64_t part = first_partial_[index]; part < first_partial_[index + 1]; ++part) {
+    if (fault_ != Fault::threads_share_accumulator) clear(merged, shape);
+    const PartRange parts =
+        distort_parts(fault_, {first_partial_[index], first_partial_[index + 1]});
+    for (std::int64_t part = parts.begin; part != parts.end; part += parts.step) {
       kernels_->merge_rows(merged, partial_at(memory + part * floats, shape), rows_of(unit),
                            shape.output_lanes);
     }
-    finish(step, unit, merged);
+    finish(fault_ == Fault::split_ignores_sinks ? without_sinks(step) : step, unit, merged);
   });
 }
 
@@ -290,7 +297,7 @@ void FlashAttention::run(const FlashStep& step) {
   const std::int64_t threads = thread_count(threads_);
   if (threads > 1 && (threads_ > 1 || products_ >= kParallelProducts)) {
     if (units < 4 * threads) return run_split(step, shape);
-    run_tasks(threads_, units, [&](std::int64_t unit) {
+    run_tasks(threads_, distort_units(fault_, units), [&](std::int64_t unit) {
       run_unit(step, units_[static_cast<std::size_t>(unit)], workspaces_->local.local());
     });
     return;

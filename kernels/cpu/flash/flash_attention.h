@@ -61,8 +61,9 @@ class FlashAttention {
   /// \param threads as SessionConfig::threads
   /// \param shares_groups false: query heads of one group are worked on one by one, as if each had
   /// keys of its own; with the same bits, to measure what sharing brings
+  /// \param fault planted in the plan of units and chunks
   FlashAttention(const FlashShape& shape, const Kernels& kernels, int threads,
-                 bool shares_groups = true);
+                 bool shares_groups = true, Fault fault = Fault::none);
   FlashAttention(FlashAttention&&) noexcept;
   ~FlashAttention();
 
@@ -87,7 +88,10 @@ class FlashAttention {
   };
 
   std::int64_t rows_of(const Unit& unit) const { return unit.count * heads_per_unit_; }
-  std::int64_t kv_head(const Unit& unit) const { return unit.head / shape_.group(); }
+  std::int64_t kv_head(const Unit& unit) const {
+    const std::int64_t right = unit.head / shape_.group();
+    return fault_ == Fault::head_modulo ? unit.head % shape_.kv_heads : right;
+  }
   void plan(const FlashStep& step);
   UnitShape reserve(const FlashStep& step);
   void run_chunk(const FlashStep& step, const Unit& unit, std::int64_t chunk, Workspace& work,
@@ -100,6 +104,7 @@ class FlashAttention {
   FlashShape shape_;
   const Kernels* kernels_;
   int threads_;
+  Fault fault_;
   std::int64_t heads_per_unit_;
   std::int64_t queries_per_unit_;
   std::vector<Unit> units_;

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include "kernels/cpu/element.h"
+#include "kernels/cpu/flash/planted_kernels.h"
+#include "kernels/cpu/planted/mistakes.h"
 
 namespace kvcheck::kernels::flash {
 namespace {
@@ -51,6 +53,18 @@ std::vector<float> sinks_of(const SessionConfig& config) {
   return sinks;
 }
 
+/// Rows that the entries read, as a planted fault takes them.
+void distort_entries(Fault fault, std::span<const EntryPlan> plans,
+                     std::vector<EntryRows>& entries) {
+  const std::vector<EntryRows> right = entries;
+  for (std::size_t b = 0; b < entries.size(); ++b) {
+    entries[b] = distort_rows(fault, plans, right, b);
+    const bool longer = fault == Fault::length_one_too_many && entries[b].live < entries[b].rows;
+    if (longer) ++entries[b].live;
+    if (fault == Fault::nonpad_limit_ignored) entries[b].live = entries[b].rows;
+  }
+}
+
 const float* data_or_null(const std::vector<float>& numbers) {
   return numbers.empty() ? nullptr : numbers.data();
 }
@@ -68,11 +82,14 @@ Storage storage_of(const SessionConfig& config) {
   return storage_of(config.element_type);
 }
 
-FlashEngine::FlashEngine(const SessionConfig& config, const Kernels* kernels, bool shares_groups)
+FlashEngine::FlashEngine(const SessionConfig& config, const Kernels* kernels, bool shares_groups,
+                         Fault fault)
     : config_(config),
-      kernels_(kernels != nullptr ? kernels : &chosen(config)),
-      cache_(config),
-      attention_(shape_of(config), *kernels_, config.threads, shares_groups),
+      fault_(fault),
+      kernels_(&distort_kernels(fault, config, kernels != nullptr ? *kernels : chosen(config))),
+      cache_(config, fault),
+      attention_(shape_of(config), *kernels_, config.threads,
+                 shares_groups && fault != Fault::head_modulo, fault),
       scale_(static_cast<float>(
           config.scale == 0 ? 1 / std::sqrt(static_cast<double>(config.head_size)) : config.scale)),
       sinks_(sinks_of(config)),
@@ -84,16 +101,19 @@ void FlashEngine::step(const EngineStep& step) { this->step(step, {}); }
 void FlashEngine::step(const EngineStep& step, const Inspector& inspect) {
   const std::span<const EntryPlan> plans = cache_.plan(step.tokens);
   cache_.place(step.rows);
+  if (fault_ == Fault::staging_skipped) cache_.settle();
   const std::int64_t most = *std::max_element(step.queries.begin(), step.queries.end());
   entries_.clear();
   ranges_.assign(static_cast<std::size_t>(config_.batch * most), {});
   for (std::size_t b = 0; b < plans.size(); ++b) {
     entries_.push_back(cache_.rows_of(static_cast<std::int64_t>(b)));
     for (std::int64_t i = 0; i < step.queries[b]; ++i) {
-      ranges_[b * static_cast<std::size_t>(most) + static_cast<std::size_t>(i)] =
-          key_range(query_case(config_, plans[b], step.queries_alone, step.queries[b], i));
+      ranges_[b * static_cast<std::size_t>(most) + static_cast<std::size_t>(i)] = key_range(
+          distort_case(fault_, config_, plans,
+                       query_case(config_, plans[b], step.queries_alone, step.queries[b], i)));
     }
   }
+  if (fault_ != Fault::none) distort_entries(fault_, plans, entries_);
   FlashStep attended;
   attended.entries = entries_;
   attended.queries = step.queries;
@@ -113,7 +133,7 @@ void FlashEngine::step(const EngineStep& step, const Inspector& inspect) {
   attended.totals = step.totals;
   attention_.run(attended);
   if (inspect) inspect(attention_, attended, plans);
-  cache_.settle();
+  if (fault_ != Fault::staging_skipped) cache_.settle();
 }
 
 }  // namespace kvcheck::kernels::flash

@@ -33,10 +33,10 @@ class FlashEngine {
  public:
   /// \pre check_config(config) is empty, the element type is not f64, the cache not fp8
   /// \param kernels in place of those that config.isa or KVCHECK_ISA choose
-  /// \param shares_groups as FlashAttention
+  /// \param shares_groups as FlashAttention; \param fault planted in the cache or the kernel
   /// \throws std::invalid_argument naming the instruction set when it cannot run here
   explicit FlashEngine(const SessionConfig& config, const Kernels* kernels = nullptr,
-                       bool shares_groups = true);
+                       bool shares_groups = true, Fault fault = Fault::none);
 
   /// Appends and attends. \pre check_step found nothing wrong
   void step(const EngineStep& step);
@@ -55,6 +55,7 @@ class FlashEngine {
 
  private:
   SessionConfig config_;
+  Fault fault_;
   const Kernels* kernels_;
   KvCache cache_;
   FlashAttention attention_;

@@ -32,6 +32,8 @@ namespace {
 #include "kernels/cpu/flash/exp.inc"
 #include "kernels/cpu/flash/tile.inc"
 //
+#include "kernels/cpu/flash/no_mistakes.inc"
+//
 #include "kernels/cpu/flash/softmax.inc"
 //
 #include "kernels/cpu/flash/chunk.inc"

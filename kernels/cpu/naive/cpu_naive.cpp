@@ -11,6 +11,7 @@
 #include "kernels/cpu/naive/naive_attention.h"
 #include "kernels/cpu/new_rows.h"
 #include "kernels/cpu/planted/faults.h"
+#include "kernels/cpu/planted/mistakes.h"
 #include "kernels/cpu/planted/planted_target.h"
 #include "kernels/cpu/request_check.h"
 
@@ -25,13 +26,15 @@ class CpuNaiveSession final : public Session {
       : config_(config),
         fault_(fault),
         descending_(descending),
-        operands_(config_),
+        operands_(config_, true, fault),
         cache_(config, fault) {}
 
-  Answer<StepResult> step(const StepRequest& request) override {
-    if (auto reason = check_step(config_, cache_.lengths(), cache_.rows(), request)) {
+  Answer<StepResult> step(const StepRequest& given) override {
+    if (auto reason = check_step(config_, cache_.lengths(), cache_.rows(), given)) {
       return Refusal{*reason};
     }
+    const auto mistaken = distort_request(fault_, config_, cache_.lengths(), given);
+    const StepRequest& request = mistaken ? *mistaken : given;
     if (request.poison) cache_.poison(*request.poison);
     operands_.prepare(request, cache_.lengths());
     const std::span<const EntryPlan> plans = cache_.plan(request.tokens);
@@ -48,6 +51,7 @@ class CpuNaiveSession final : public Session {
     if (auto reason = check_per_entry(config_, "rollback", tokens)) return Refusal{*reason};
     if (auto reason = cache_.why_not_rollback(tokens)) return Refusal{*reason};
     cache_.rollback(tokens);
+    operands_.note_rollback();
     return std::monostate{};
   }
 
@@ -122,8 +126,9 @@ class CpuNaive final : public Target {
     // A wider softmax_precision widens all of the arithmetic; f32 is as wide as the others ask.
     const bool wide =
         config.element_type == ElementType::f64 || config.softmax_precision == ElementType::f64;
-    if (wide) return std::make_unique<CpuNaiveSession<double>>(config, fault_, descending);
-    return std::make_unique<CpuNaiveSession<float>>(config, fault_, descending);
+    const SessionConfig taken = distort_config(fault_, config);
+    if (wide) return std::make_unique<CpuNaiveSession<double>>(taken, fault_, descending);
+    return std::make_unique<CpuNaiveSession<float>>(taken, fault_, descending);
   }
 
  private:

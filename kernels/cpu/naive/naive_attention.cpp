@@ -11,6 +11,7 @@
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/intermediate.h"
 #include "kernels/cpu/key_range.h"
+#include "kernels/cpu/mask_rows.h"
 #include "kernels/cpu/naive/mistakes.h"
 
 namespace kvcheck::kernels {
@@ -37,7 +38,7 @@ class Attention {
                                                      config_.value_head_size})),
         intermediate_(config_, step.plans, queries_),
         lanes_(index(std::max(config_.head_size, config_.value_head_size))) {
-    const bool by_default = config_.scale == 0 || step.fault == Fault::scale_ignored;
+    const bool by_default = config_.scale == 0;
     const double head_size = static_cast<double>(config_.head_size);
     scale_ = static_cast<Real>(by_default ? 1 / std::sqrt(head_size) : config_.scale);
     softcap_ = static_cast<Real>(config_.softcap);
@@ -70,7 +71,7 @@ class Attention {
  private:
   QueryCase case_of(std::int64_t entry, std::int64_t query) const {
     const std::int64_t queries = step_.request.queries[index(entry)];
-    return distort_case(step_.fault, step_,
+    return distort_case(step_.fault, config_, step_.plans,
                         query_case(config_, step_.plans[index(entry)], alone_, queries, query));
   }
 
@@ -84,10 +85,12 @@ class Attention {
   /// Queries [first, first + count) of heads [head, head + heads), which share a KV head.
   void attend_block(std::int64_t entry, std::int64_t head, std::int64_t heads, std::int64_t first,
                     std::int64_t count) {
-    const EntryRows rows = distort_rows(step_.fault, step_, index(entry));
+    const EntryRows rows = distort_rows(step_.fault, step_.plans, step_.rows, index(entry));
     const std::int64_t group = config_.query_heads / config_.kv_heads;
-    const std::int64_t key_head = distort_key_head(step_.fault, config_, head, head / group);
-    const std::int64_t value_head = distort_value_head(step_.fault, config_, head, head / group);
+    const std::int64_t key_head =
+        distort_key_head(step_.fault, config_.kv_heads, head, head / group);
+    const std::int64_t value_head =
+        distort_value_head(step_.fault, config_.kv_heads, head, head / group);
     gather(rows, entry, first, count, key_head, value_head);
     scores_.setZero(count * heads, keys_of_head_.cols());
     for (std::int64_t i = 0; i < count * heads; ++i) {
@@ -103,8 +106,16 @@ class Attention {
     }
   }
 
-  const Real* query_row(std::int64_t entry, std::int64_t query, std::int64_t head) const {
+  const Real* query_row(std::int64_t entry, std::int64_t query, std::int64_t head) {
     const std::int64_t row = (entry * queries_ + query) * config_.query_heads + head;
+    const bool in_place = step_.fault == Fault::output_over_next_query &&
+                          config_.head_size == config_.value_head_size;
+    if (in_place && head > 0) {
+      const auto bytes = index((row - 1) * config_.head_size) * element_bytes(config_.element_type);
+      decode_row(config_.element_type, output_.bytes.data() + bytes, index(config_.head_size),
+                 lanes_.data());
+      return lanes_.data();
+    }
     return operands_.queries() + row * config_.head_size;
   }
 
@@ -149,12 +160,12 @@ class Attention {
     keys_.clear();
     const KeyRange range = rows_seen(rows, entry, query);
     std::optional<MaskRow> mask;
-    if (step_.request.mask) {
-      mask = distort_mask_row(step_.fault, *step_.request.mask, entry, head, query);
-    }
+    if (step_.request.mask) mask = MaskRows(*step_.request.mask).row(entry, head, query);
+    // A cap that follows the mask lifts what the mask hides.
+    const bool hides = step_.fault != Fault::softcap_after_bias || softcap_ == 0;
     for (std::int64_t row = range.begin; row < range.end; ++row) {
       const double bias = mask ? mask->bias(row + rows.first_position) : 0;
-      if (bias == -std::numeric_limits<double>::infinity()) continue;
+      if (hides && bias == -std::numeric_limits<double>::infinity()) continue;
       keys_.push_back({row, bias, false});
     }
   }
@@ -191,7 +202,8 @@ class Attention {
     if (softcap_ == 0 && !intermediate_.of_all_keys()) return;
     for (std::int64_t i = 0; i < scores_.cols(); ++i) {
       intermediate_.put("raw", first_row_ + i, scores_(at, i));
-      if (softcap_ != 0) scores_(at, i) = softcap_ * std::tanh(scores_(at, i) / softcap_);
+      const bool caps = softcap_ != 0 && step_.fault != Fault::softcap_after_bias;
+      if (caps) scores_(at, i) = softcap_ * std::tanh(scores_(at, i) / softcap_);
       intermediate_.put("softcapped", first_row_ + i, scores_(at, i));
     }
   }
@@ -204,10 +216,16 @@ class Attention {
       if (keys_[i].weightless) continue;
       weights_[i] = level_ ? 0 : scores_(at, keys_[i].row - first_row_);
       if (step_.request.mask) weights_[i] += static_cast<Real>(keys_[i].bias);
+      if (step_.fault != Fault::none) {
+        weights_[i] = static_cast<Real>(
+            distort_logit(step_.fault, static_cast<double>(weights_[i]), config_.softcap));
+      }
       intermediate_.put("biased", keys_[i].row, weights_[i]);
       largest = std::max(largest, weights_[i]);
     }
+    if (step_.fault == Fault::maximum_not_subtracted) largest = 0;
     Real total = sinks_.empty() ? 0 : std::exp(sinks_[index(head)] - largest);
+    if (step_.fault == Fault::sink_in_maximum_only) total = 0;
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       if (!keys_[i].weightless) weights_[i] = std::exp(weights_[i] - largest);
       total += weights_[i];
@@ -223,6 +241,10 @@ class Attention {
   void sum_values(Real total, std::int64_t first_lane) {
     sums_.setZero(config_.value_head_size);
     for (std::size_t i = 0; i < keys_.size(); ++i) {
+      if (step_.fault != Fault::none) {
+        weights_[i] =
+            static_cast<Real>(distort_weight(step_.fault, static_cast<double>(weights_[i])));
+      }
       sums_ += weights_[i] * values_of_head_.row(keys_[i].row - first_row_);
       if (step_.fault == Fault::narrow_accumulation) narrow_sums();
     }

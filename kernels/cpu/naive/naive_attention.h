@@ -6,8 +6,8 @@
 #include <span>
 
 #include "kernels/cpu/cache.h"
-#include "kernels/cpu/planted/faults.h"
 #include "kernels/cpu/new_rows.h"
+#include "kernels/cpu/planted/faults.h"
 #include "kernels/target.h"
 
 namespace kvcheck::kernels {

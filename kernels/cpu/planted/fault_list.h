@@ -37,5 +37,9 @@ struct PlantedFault {
 std::span<const PlantedFault> attention_fault_list();
 /// Where rows lie and how many there are.
 std::span<const PlantedFault> cache_fault_list();
+/// What sessions and steps bring, and what is taken and declined.
+std::span<const PlantedFault> input_fault_list();
+/// Tiles, vectors, chunks and threads of cpu-flash.
+std::span<const PlantedFault> flash_fault_list();
 
 }  // namespace kvcheck::kernels

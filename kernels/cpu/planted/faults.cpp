@@ -18,7 +18,8 @@ constexpr NamedKernel kKernels[] = {{kNaive, "cpu-naive"},      {kNaiveQ8, "cpu-
 
 template <class Function>
 void for_each_fault(const Function& function) {
-  for (const auto list : {attention_fault_list(), cache_fault_list()}) {
+  for (const auto list :
+       {attention_fault_list(), cache_fault_list(), input_fault_list(), flash_fault_list()}) {
     for (const PlantedFault& planted : list) {
       for (const NamedKernel& kernel : kKernels) {
         if ((planted.kernels & kernel.bit) != 0) function(planted, kernel.name);

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/cpu/flash/cpu_flash.h"
 #include "kernels/cpu/naive/cpu_naive.h"
+#include "kernels/cpu/planted/answer_mistakes.h"
 #include "kernels/cpu/planted/faults.h"
 #include "kernels/cpu/planted/one_row.h"
 
@@ -15,7 +17,9 @@ std::unique_ptr<Target> kernel_with(std::string_view target, Fault fault, std::s
   const std::string_view kind = target.ends_with("-q8")   ? "int8"
                                 : target.ends_with("-q4") ? "int4"
                                                           : "none";
-  return make_cpu_naive(fault, kind, std::move(name));
+  auto kernel = target.starts_with("cpu-flash") ? make_cpu_flash(fault, kind, std::move(name))
+                                                : make_cpu_naive(fault, kind, std::move(name));
+  return distort_answers(fault, std::move(kernel));
 }
 
 }  // namespace

@@ -1,0 +1,77 @@
+// The faults in tiles, vectors, chunks and threads.
+#include "kernels/cpu/planted/fault_list.h"
+
+namespace kvcheck::kernels {
+namespace {
+
+constexpr PlantedFault kFaults[] = {
+    {Fault::last_key_of_tile_dropped, "last_key_of_tile_dropped", kFlash, "tile edge", kRow, "C15",
+     "Leaves the last key of a tile out."},
+    {Fault::first_key_of_tile_dropped, "first_key_of_tile_dropped", kFlash, "tile edge", kRow,
+     "C35", "Leaves the first key of every tile but the first out."},
+    {Fault::window_edge_rounded_down, "window_edge_rounded_down", kFlash, "tile edge", kRow, "C80",
+     "Sees keys before the window back to a multiple of eight."},
+    {Fault::causal_edge_rounded_up, "causal_edge_rounded_up", kFlash, "tile edge", kRow, "",
+     "Sees live keys after its own position up to a multiple of eight."},
+    {Fault::odd_row_shares_visibility, "odd_row_shares_visibility", kFlash, "tile edge", kRow, "",
+     "Lets every second row of a block see what the row before it sees."},
+    {Fault::keys_beyond_vector_dropped, "keys_beyond_vector_dropped", kFlash, "vector tail", kRow,
+     "", "Leaves the last keys out where they fill no vector of eight."},
+    {Fault::odd_value_dropped, "odd_value_dropped", kFlash, "vector tail", kRow, "",
+     "Leaves out the last value of an odd number of them."},
+    {Fault::query_tail_dropped, "query_tail_dropped", kFlash, "vector tail", kRow, "C14",
+     "Leaves out the lanes of queries and keys that fill no vector of eight."},
+    {Fault::query_tail_unscaled, "query_tail_unscaled", kFlash, "vector tail", kRow, "",
+     "Does not scale the lanes of a query that fill no vector of eight."},
+    {Fault::value_stride_of_keys, "value_stride_of_keys", kFlash, "layout", kRow, "C14 C16",
+     "Steps through values by the size of keys where keys are smaller."},
+    {Fault::maximum_starts_at_zero, "maximum_starts_at_zero", kFlash, "online softmax", kRow, "",
+     "Starts the running maximum at 0, so that very low logits vanish."},
+    {Fault::rescale_skips_sums, "rescale_skips_sums", kFlash, "online softmax", kRow, "",
+     "Rescales the outputs but not the sums when the maximum rises."},
+    {Fault::rescale_skips_outputs, "rescale_skips_outputs", kFlash, "online softmax", kRow, "",
+     "Rescales the sums but not the outputs when the maximum rises."},
+    {Fault::exp_of_low_order, "exp_of_low_order", kFlash, "precision", kRow, "",
+     "Takes exp by three terms of its series."},
+    {Fault::output_truncated, "output_truncated", kFlash, "precision", kRow, "",
+     "Cuts outputs of 16 bits off instead of rounding them."},
+    {Fault::bias_hides_by_finite, "bias_hides_by_finite", kFlash, "mask tensor", kRow, "C08 C28",
+     "Adds -10000 for a bias of -infinity."},
+    {Fault::sums_kept_between_calls, "sums_kept_between_calls", kFlash, "uninitialised scratch",
+     kRow, "C19", "Starts a chunk from the sums of the one before."},
+    {Fault::empty_unit_not_cleared, "empty_unit_not_cleared", kFlash, "uninitialised scratch", kRow,
+     "C65", "Gives a block of queries without keys the sums of the block before."},
+    {Fault::last_chunk_dropped, "last_chunk_dropped", kFlash, "split merge", kRow, "",
+     "Leaves out the chunk of keys that is not full."},
+    {Fault::merge_without_rescale, "merge_without_rescale", kFlash, "split merge", kRow, "",
+     "Adds partial results without bringing them to one maximum."},
+    {Fault::merge_forgets_maximum, "merge_forgets_maximum", kFlash, "split merge", kRow, "",
+     "Keeps the maximum of the first chunk when it merges another."},
+    {Fault::merge_takes_last_chunk, "merge_takes_last_chunk", kFlash, "split merge", kRow, "",
+     "Keeps the last partial result instead of the sum of all."},
+    {Fault::merge_counts_empty_chunk, "merge_counts_empty_chunk", kFlash, "split merge", kRow,
+     "C13",
+     "Counts a chunk in which a query sees no key as one key with the logit of the maximum."},
+    {Fault::merge_before_last_chunk, "merge_before_last_chunk", kFlash, "data race", kRow, "C57",
+     "Merges before the last chunk is done when several threads share a query."},
+    {Fault::threads_share_accumulator, "threads_share_accumulator", kFlash, "data race", kRow,
+     "C57", "Lets the queries that a thread works on add to one accumulator."},
+    {Fault::threads_drop_last_unit, "threads_drop_last_unit", kFlash, "data race", kRow, "",
+     "Leaves the last block out where several threads cannot share blocks evenly."},
+    {Fault::split_ignores_sinks, "split_ignores_sinks", kFlash, "data race", kRow, "",
+     "Leaves the sinks out when several threads share a query."},
+    {Fault::split_merged_backwards, "split_merged_backwards", kFlash, "thread count", kRow, "C69",
+     "Merges chunks from the last to the first when several threads share a query."},
+    {Fault::sum_order_by_threads, "sum_order_by_threads", kFlash, "thread count", kRow, "C69",
+     "Sums in another order when several threads are asked for."},
+    {Fault::sum_order_by_batch, "sum_order_by_batch", kFlash, "batch", kRow, "C69",
+     "Sums in another order when there are several entries."},
+    {Fault::sum_order_by_instructions, "sum_order_by_instructions", kFlash, "instruction set", kRow,
+     "", "Sums in another order when AVX2 is asked for."},
+};
+
+}  // namespace
+
+std::span<const PlantedFault> flash_fault_list() { return kFaults; }
+
+}  // namespace kvcheck::kernels
