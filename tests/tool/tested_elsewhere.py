@@ -5,6 +5,7 @@ BENCH = "tests/tool/bench_test.py"
 BENCH_PEERS = "tests/tool/bench_peers_test.py"
 CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
+RUNS = "tests/tool/run_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
 FAULTS = "tests/kernels/faults_test.cpp"
 FLASH_BITS = "tests/kernels/flash_bits_test.cpp"
@@ -117,7 +118,7 @@ TESTED_ELSEWHERE = {
     "properties/commands/replay_command.cpp": COMMAND_LINE,
     "properties/commands/report_command.cpp": COMMAND_LINE,
     "properties/commands/run_command.cpp": COMMAND_LINE,
-    "properties/commands/run_setup.cpp": COMMAND_LINE,
+    "properties/commands/run_setup.cpp": RUNS,
     "properties/commands/timeline_answers.cpp": TIMELINE,
     "properties/commands/timeline_picture.cpp": "tests/properties/commands/timeline_layouts_test.cpp",
     "properties/commands/timeline_scenario.cpp": TIMELINE,
