@@ -21,8 +21,11 @@ class LongRuns(CommandLine):
         return next(self.path.glob(".kvcheck/runs/*"))
 
     def test_a_killed_run_leaves_its_record_and_where_its_workers_were(self):
-        run = self.kill_when(lambda: list(self.path.glob(".kvcheck/corpus/origin/*.json")),
-                             "--target", BROKEN_TARGET, "--time", 60, "--seed", 1)
+        def recorded():
+            return any('"investigated"' in record.read_text()
+                       for record in self.path.glob(".kvcheck/runs/*/run.json"))
+
+        run = self.kill_when(recorded, "--target", BROKEN_TARGET, "--time", 60, "--seed", 1)
         record = json.loads((run / "run.json").read_text())
         self.assertTrue(record["findings"])
         places = json.loads((run / "cases.json").read_text())
