@@ -156,10 +156,7 @@ class PromiseSearch : public testing::Test {
     options_.properties = {find_property(property)};
     const auto target = make_promise_breaker(broken);
     RunRecord record;
-    Search(*target, options_, record, Clock::now(),
-           {[](const model::Scenario&) {}, [] {}, [](const FindingRecord&) {},
-            [](const std::string&) {}})
-        .run();
+    Search(*target, options_, record, Clock::now(), {}).run();
     return record;
   }
 

@@ -5,6 +5,7 @@ BENCH = "tests/tool/bench_test.py"
 BENCH_PEERS = "tests/tool/bench_peers_test.py"
 CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
+RUNS = "tests/tool/run_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
 FAULTS = "tests/kernels/faults_test.cpp"
 FEATURES = "tests/properties/features_test.cpp"
@@ -147,19 +148,25 @@ TESTED_ELSEWHERE = {
     "properties/commands/replay_command.cpp": COMMAND_LINE,
     "properties/commands/report_command.cpp": COMMAND_LINE,
     "properties/commands/run_command.cpp": COMMAND_LINE,
+    "properties/commands/run_setup.cpp": RUNS,
     "properties/commands/timeline_answers.cpp": TIMELINE,
     "properties/commands/timeline_picture.cpp": "tests/properties/commands/timeline_layouts_test.cpp",
     "properties/commands/timeline_scenario.cpp": TIMELINE,
-    "properties/coverage.cpp": "tests/properties/generator_test.cpp",
+    "properties/case_judge.cpp": "tests/properties/search_test.cpp",
+    "properties/coverage_classes.cpp": "tests/properties/generator_test.cpp",
     "properties/draw.h": "tests/properties/generator_test.cpp",
     "properties/evidence_words.cpp": "tests/properties/evidence_test.cpp",
     "properties/feature_draw.cpp": "tests/properties/generator_test.cpp",
+    "properties/known_match.cpp": "tests/properties/known_findings_test.cpp",
     "properties/lattice.cpp": "tests/properties/generator_test.cpp",
     "properties/machine.cpp": BENCH,
+    "properties/observations.cpp": "tests/properties/search_test.cpp",
     "properties/position_text.cpp": "tests/properties/read_back_test.cpp",
     "properties/requests.cpp": "tests/properties/execution_test.cpp",
     "properties/run_record_json.cpp": "tests/properties/run_record_test.cpp",
+    "properties/search_findings.cpp": "tests/properties/search_test.cpp",
     "properties/step_draw.cpp": "tests/properties/generator_test.cpp",
+    "properties/tally.cpp": "tests/properties/search_test.cpp",
     "properties/tensor_writer.h": "tests/properties/parameter_tensors_test.cpp",
     "properties/split.cpp": CATALOG,
     "properties/told_target.h": "tests/properties/audit/modelled_target_test.cpp",
