@@ -49,6 +49,8 @@ struct FaultInfo {
   /// everything else from the healthy one.
   bool one_row = false;
   std::vector<std::string> reports;  ///< Public reports that it stands for: "C06".
+  /// Shortest length of an entry at which it can show.
+  std::int64_t from_length = 1;
 };
 /// One element for each target that has the fault.
 std::vector<FaultInfo> list_faults();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace kvcheck::model {
 namespace {
@@ -19,16 +20,17 @@ CheapRow::CheapRow(const ArithmeticProfile& profile)
 
 void CheapRow::evaluate(const AttentionRowInput& input, std::size_t lanes) {
   multiply(input);
-  weigh(input, row_);
-  weigh_terms(input);
-  const auto head_size = static_cast<std::int64_t>(input.query.size());
-  // One lane more: the query itself may be a rounded sum.
-  own_bound_.set_row(head_size + 1, terms_, row_.exp_sum, input.softcap);
-  add_operand_errors(input);
-  bound_.set_row(head_size, terms_, row_.exp_sum, input.softcap);
-  own_share_ = 0;
-  for (std::size_t j = 0; j < terms_.size(); ++j) {
-    own_share_ = std::max(own_share_, own_bound_.growth()[j] / bound_.growth()[j]);
+  find_operand_errors(input);
+  // Heads and queries whose logits are alike, all 0 in the extreme, share weights and bounds.
+  if (like_the_last(input)) {
+    weigh_terms(input);
+  } else {
+    weigh(input, row_);
+    weigh_terms(input);
+    set_bounds(input);
+  }
+  for (std::size_t j = 0; j < operand_errors_.size(); ++j) {
+    terms_[j].operand_error = operand_errors_[j];
   }
   for (auto* sums :
        {&output_, &magnitude_, &values_, &widest_, &spread_, &value_error_, &widest_error_}) {
@@ -37,8 +39,41 @@ void CheapRow::evaluate(const AttentionRowInput& input, std::size_t lanes) {
   sum(input);
 }
 
-void CheapRow::weigh_terms(const AttentionRowInput& input) {
+/// Compares bits, so that no difference counts as none. Notes the row for the next.
+bool CheapRow::like_the_last(const AttentionRowInput& input) {
+  logits_.clear();
+  for (const KeyTerm& term : terms_) {
+    logits_.insert(logits_.end(), {term.product, term.magnitude, term.bias});
+  }
+  logits_.insert(logits_.end(), operand_errors_.begin(), operand_errors_.end());
+  logits_.insert(
+      logits_.end(),
+      {input.softcap, input.sink.value_or(0), static_cast<double>(input.sink.has_value()),
+       static_cast<double>(input.cap_after_bias), static_cast<double>(input.query.size()),
+       static_cast<double>(terms_.size())});
+  const bool same =
+      logits_.size() == last_logits_.size() &&
+      std::memcmp(logits_.data(), last_logits_.data(), logits_.size() * sizeof(double)) == 0;
+  logits_.swap(last_logits_);
+  return same;
+}
+
+void CheapRow::set_bounds(const AttentionRowInput& input) {
+  const auto head_size = static_cast<std::int64_t>(input.query.size());
+  // One lane more: the query itself may be a rounded sum.
+  own_bound_.set_row(head_size + 1, terms_, row_.exp_sum, input.softcap);
+  for (std::size_t j = 0; j < operand_errors_.size(); ++j) {
+    terms_[j].operand_error = operand_errors_[j];
+  }
+  bound_.set_row(head_size, terms_, row_.exp_sum, input.softcap);
+  own_share_ = 0;
   for (std::size_t j = 0; j < terms_.size(); ++j) {
+    own_share_ = std::max(own_share_, own_bound_.growth()[j] / bound_.growth()[j]);
+  }
+}
+
+void CheapRow::weigh_terms(const AttentionRowInput& input) {
+  for (std::size_t j = 0; j < input.keys.size(); ++j) {
     terms_[j].weight = row_.weights[j];
     terms_[j].score = row_.scores[j];
   }
@@ -49,7 +84,8 @@ void CheapRow::weigh_terms(const AttentionRowInput& input) {
   terms_.push_back(sink);
 }
 
-void CheapRow::add_operand_errors(const AttentionRowInput& input) {
+void CheapRow::find_operand_errors(const AttentionRowInput& input) {
+  operand_errors_.clear();
   if (input.key_doubts.empty() && input.query_doubts.empty()) return;
   const std::size_t lanes = input.query.size();
   const double scale = std::abs(logit_scale<double>(input));
@@ -63,7 +99,7 @@ void CheapRow::add_operand_errors(const AttentionRowInput& input) {
       error += std::abs(input.query[c]) * key_doubt + std::abs(key[c]) * query_doubt +
                query_doubt * key_doubt;
     }
-    terms_[j].operand_error = scale * error;
+    operand_errors_.push_back(scale * error);
   }
 }
 

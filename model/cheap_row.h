@@ -31,7 +31,9 @@ class CheapRow {
  private:
   void multiply(const AttentionRowInput& input);
   void weigh_terms(const AttentionRowInput& input);
-  void add_operand_errors(const AttentionRowInput& input);
+  void find_operand_errors(const AttentionRowInput& input);
+  void set_bounds(const AttentionRowInput& input);
+  bool like_the_last(const AttentionRowInput& input);
   void sum(const AttentionRowInput& input);
   LaneSums sums(std::size_t lane) const;
 
@@ -39,7 +41,10 @@ class CheapRow {
   RowBound own_bound_;
   double own_share_ = 0;  // Most that a weight's own error is of the target's.
   AttentionRow<double> row_;
-  std::vector<KeyTerm> terms_;  // [n], and the sink at the end.
+  std::vector<KeyTerm> terms_;          // [n], and the sink at the end.
+  std::vector<double> operand_errors_;  // [n] or empty: all 0.
+  // What weights and bounds of a row follow from, of this row and of the one before.
+  std::vector<double> logits_, last_logits_;
   std::vector<double> output_, magnitude_, values_, widest_, spread_;  // [lane]
   std::vector<double> value_error_, widest_error_;                     // [lane]
 };

@@ -15,12 +15,17 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 
 inline constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
 
+/// The hash of a longer sequence, whose beginning has `hash`.
+template <class... Coordinates>
+constexpr std::uint64_t continue_hash(std::uint64_t hash, Coordinates... coordinates) {
+  ((hash = mix64((hash ^ static_cast<std::uint64_t>(coordinates)) + kGolden)), ...);
+  return hash;
+}
+
 /// Hash of a sequence of coordinates under `seed`. Order counts; negative coordinates are allowed.
 template <class... Coordinates>
 constexpr std::uint64_t counter_hash(std::uint64_t seed, Coordinates... coordinates) {
-  std::uint64_t hash = mix64(seed + kGolden);
-  ((hash = mix64((hash ^ static_cast<std::uint64_t>(coordinates)) + kGolden)), ...);
-  return hash;
+  return continue_hash(mix64(seed + kGolden), coordinates...);
 }
 
 /// Element `index` of the numbers that belong to `hash`: SplitMix64 started there.

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace kvcheck::model {
 namespace {
@@ -51,14 +52,16 @@ constexpr const Format& format_of(ElementType type) {
 }
 
 /// Magnitude pattern of a NaN: the leading payload bits, and never the pattern of infinity.
-std::uint64_t encode_nan(const Format& format, std::uint64_t fraction) {
+template <const Format& format>
+std::uint64_t encode_nan(std::uint64_t fraction) {
   const std::uint64_t payload = fraction >> (kDoubleFraction - format.fraction_bits());
   const std::uint64_t quiet = std::uint64_t{1} << (format.fraction_bits() - 1);
   return format.infinity() | (payload != 0 ? payload : quiet);
 }
 
 /// Magnitude pattern of the value of `format` nearest to a finite double.
-std::uint64_t encode_finite(const Format& format, int exponent, std::uint64_t fraction) {
+template <const Format& format>
+std::uint64_t encode_finite(int exponent, std::uint64_t fraction) {
   const int below_normal = exponent < format.min_exponent ? format.min_exponent - exponent : 0;
   const int dropped = kDoubleFraction - format.fraction_bits() + below_normal;
   // From here on even the largest significand is under half of the least subnormal number.
@@ -77,21 +80,23 @@ std::uint64_t encode_finite(const Format& format, int exponent, std::uint64_t fr
   return std::min((field << format.fraction_bits()) + kept, format.infinity());
 }
 
-std::uint64_t encode(const Format& format, double value) {
+template <const Format& format>
+std::uint64_t encode(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
-  if (&format == &kF64) return bits;
+  if constexpr (format.bytes == sizeof(double)) return bits;
   const std::uint64_t sign = (bits >> 63) << format.sign_shift();
   const int field = static_cast<int>((bits >> kDoubleFraction) & 0x7ff);
   const std::uint64_t fraction = bits & kDoubleFractionMask;
   if (field == 0x7ff) {
-    return sign | (fraction != 0 ? encode_nan(format, fraction) : format.infinity());
+    return sign | (fraction != 0 ? encode_nan<format>(fraction) : format.infinity());
   }
   if (field == 0) return sign;  // Zero, or far below every narrower format.
-  return sign | encode_finite(format, field - kDoubleBias, fraction);
+  return sign | encode_finite<format>(field - kDoubleBias, fraction);
 }
 
-double decode(const Format& format, std::uint64_t bits) {
-  if (&format == &kF64) return std::bit_cast<double>(bits);
+template <const Format& format>
+double decode(std::uint64_t bits) {
+  if constexpr (format.bytes == sizeof(double)) return std::bit_cast<double>(bits);
   const std::uint64_t sign = (bits >> format.sign_shift()) << 63;
   const std::uint64_t magnitude = bits & ((std::uint64_t{1} << format.sign_shift()) - 1);
   const int widen = kDoubleFraction - format.fraction_bits();
@@ -111,6 +116,48 @@ double decode(const Format& format, std::uint64_t bits) {
            ((magnitude << (kDoubleFraction - top)) & kDoubleFractionMask);
   }
   return std::bit_cast<double>(sign | wide);
+}
+
+/// Little-endian bytes of a pattern.
+template <const Format& format>
+void put_bytes(std::uint64_t bits, std::byte* where) {
+  for (std::size_t i = 0; i < format.bytes; ++i) {
+    where[i] = static_cast<std::byte>((bits >> (8 * i)) & 0xff);
+  }
+}
+
+template <const Format& format>
+double load(const std::byte* where) {
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; i < format.bytes; ++i) {
+    bits |= std::to_integer<std::uint64_t>(where[i]) << (8 * i);
+  }
+  return decode<format>(bits);
+}
+
+template <const Format& format>
+double rounded(double value) {
+  if constexpr (format.bytes == sizeof(double)) return value;
+  if (std::isnan(value)) return value;
+  // The processor's own conversion does the same; fills ask for millions of these.
+  static_assert(std::numeric_limits<float>::is_iec559);
+  if constexpr (format.bytes == sizeof(float)) {
+    return static_cast<double>(static_cast<float>(value));
+  }
+  return decode<format>(encode<format>(value));
+}
+
+template <const Format& format>
+void round_all(std::span<double> row) {
+  for (double& value : row) value = rounded<format>(value);
+}
+
+template <const Format& format>
+void store_all(std::span<const double> row, std::byte* where) {
+  for (const double value : row) {
+    put_bytes<format>(encode<format>(value), where);
+    where += format.bytes;
+  }
 }
 
 struct Name {
@@ -148,34 +195,78 @@ double subnormal_half_spacing(ElementType type) {
 }
 
 double largest_finite(ElementType type) {
-  const Format& format = format_of(type);
-  return decode(format, format.infinity() - 1);
+  const std::uint64_t bits = format_of(type).infinity() - 1;
+  switch (type) {
+    case ElementType::f16:
+      return decode<kF16>(bits);
+    case ElementType::bf16:
+      return decode<kBf16>(bits);
+    case ElementType::f64:
+      return decode<kF64>(bits);
+    case ElementType::f32:
+      break;
+  }
+  return decode<kF32>(bits);
 }
 
 double round_to(ElementType type, double value) {
-  if (type == ElementType::f64 || std::isnan(value)) return value;
-  // The processor's own conversion does the same; fills ask for millions of these.
-  static_assert(std::numeric_limits<float>::is_iec559);
-  if (type == ElementType::f32) return static_cast<double>(static_cast<float>(value));
-  const Format& format = format_of(type);
-  return decode(format, encode(format, value));
+  switch (type) {
+    case ElementType::f16:
+      return rounded<kF16>(value);
+    case ElementType::bf16:
+      return rounded<kBf16>(value);
+    case ElementType::f64:
+      return value;
+    case ElementType::f32:
+      break;
+  }
+  return rounded<kF32>(value);
+}
+
+void round_row(ElementType type, std::span<double> row) {
+  switch (type) {
+    case ElementType::f16:
+      return round_all<kF16>(row);
+    case ElementType::bf16:
+      return round_all<kBf16>(row);
+    case ElementType::f64:
+      return;
+    case ElementType::f32:
+      break;
+  }
+  round_all<kF32>(row);
 }
 
 void store_element(ElementType type, double value, std::byte* where) {
-  const Format& format = format_of(type);
-  const std::uint64_t bits = encode(format, value);
-  for (std::size_t i = 0; i < format.bytes; ++i) {
-    where[i] = static_cast<std::byte>((bits >> (8 * i)) & 0xff);
+  store_elements(type, {&value, 1}, where);
+}
+
+void store_elements(ElementType type, std::span<const double> row, std::byte* where) {
+  switch (type) {
+    case ElementType::f16:
+      return store_all<kF16>(row, where);
+    case ElementType::bf16:
+      return store_all<kBf16>(row, where);
+    case ElementType::f64:
+      return store_all<kF64>(row, where);
+    case ElementType::f32:
+      break;
   }
+  store_all<kF32>(row, where);
 }
 
 double load_element(ElementType type, const std::byte* where) {
-  const Format& format = format_of(type);
-  std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < format.bytes; ++i) {
-    bits |= std::to_integer<std::uint64_t>(where[i]) << (8 * i);
+  switch (type) {
+    case ElementType::f16:
+      return load<kF16>(where);
+    case ElementType::bf16:
+      return load<kBf16>(where);
+    case ElementType::f64:
+      return load<kF64>(where);
+    case ElementType::f32:
+      break;
   }
-  return decode(format, bits);
+  return load<kF32>(where);
 }
 
 }  // namespace kvcheck::model

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace kvcheck::model {
@@ -31,9 +32,16 @@ double largest_finite(ElementType type);
 /// The value of the type nearest to `value`, ties to even; overflow gives infinity, NaN stays.
 double round_to(ElementType type, double value);
 
+/// Rounds every element of `row` in place.
+void round_row(ElementType type, std::span<double> row);
+
 /// Stores `value` (first rounded to the type) at `where` in little-endian order. A NaN keeps its
 /// sign and its leading payload bits.
 void store_element(ElementType type, double value, std::byte* where);
+
+/// Stores the elements of `row` one after the other.
+/// \pre `where` has room for row.size() * element_bytes(type)
+void store_elements(ElementType type, std::span<const double> row, std::byte* where);
 
 /// The value stored at `where`; exact, since every type here is a subset of double.
 double load_element(ElementType type, const std::byte* where);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 namespace kvcheck::model {
 namespace {
@@ -84,17 +85,18 @@ RowBound::RowBound(const ArithmeticProfile& profile, double deviations)
       spacing_(spacing_of(profile, type_of(profile.accumulator_roundoff))),
       weight_spacing_(weight_spacing_of(profile)),
       two_roundings_(compound_roundoff(2, u_)),
-      exp_log_error_(log_error(profile.exp_error)) {}
+      exp_log_error_(log_error(profile.exp_error)),
+      cap_roundings_((1 + compound_roundoff(1, u_)) * (1 + profile.tanh_error) *
+                         (1 + profile.logit_roundoff) -
+                     1),
+      store_spacing_(subnormal_half_spacing(profile.output_type)) {}
 
 double RowBound::score_error(const KeyTerm& key, double error) const {
   // A product that is exactly 0 stays so, and a sink is not capped.
   if (softcap_ == 0 || (key.magnitude == 0 && key.operand_error == 0)) return error;
   error += times(two_roundings_, std::abs(key.product) + error);
   error = times(softcap_slope(key.product, error, softcap_), error);
-  const double relative =
-      (1 + compound_roundoff(1, u_)) * (1 + profile_.tanh_error) * (1 + profile_.logit_roundoff) -
-      1;
-  return error + times(relative, std::abs(key.score) + error) + (softcap_ + 1) * spacing_;
+  return error + times(cap_roundings_, std::abs(key.score) + error) + (softcap_ + 1) * spacing_;
 }
 
 double RowBound::logit_error(const KeyTerm& key, LogitStage stage) const {
@@ -109,7 +111,7 @@ double RowBound::logit_error(const KeyTerm& key, LogitStage stage) const {
 }
 
 double RowBound::weight_error(std::size_t j, double weight) const {
-  const double rest = inverse_rest(total_growth_) * inverse_rest(errors_.sum + lost_sum_);
+  const double rest = rest_ * sum_rest_;
   const double moved = times(rest, growth_[j] + total_growth_ + errors_.sum + lost_sum_);
   // A division, or a reciprocal and a product.
   const double stored = profile_.probability_roundoff + two_roundings_;
@@ -135,28 +137,47 @@ void RowBound::bound_logits(std::span<const KeyTerm> keys) {
 }
 
 /// Every rescale that key j meets is by a larger logit than the one before, so there are no more
-/// of them than keys that may exceed key j, in whatever order the keys come.
+/// of them than keys that may exceed key j, in whatever order the keys come. Logits are sorted
+/// into buckets, the highest first.
 void RowBound::rank(std::span<const KeyTerm> keys) {
   rescales_of_.assign(keys.size(), errors_.rescales);
   if (errors_.rescales == 0) return;
   constexpr double kBucketsPerUnit = 16;
-  std::array<double, 512> above{};
+  constexpr std::size_t kBuckets = 512;
   const auto bucket = [&](double logit) {
     const double at = (highest_ - logit) * kBucketsPerUnit;
-    return at < static_cast<double>(above.size()) ? static_cast<std::size_t>(std::max(at, 0.0))
-                                                  : above.size();
+    return at < static_cast<double>(kBuckets) ? static_cast<std::size_t>(std::max(at, 0.0))
+                                              : kBuckets;
   };
-  for (std::size_t j = 0; j < keys.size(); ++j) {
-    const std::size_t at = bucket(keys[j].score + keys[j].bias + error_[j]);
-    if (at < above.size()) ++above[at];
+  const auto limit = [&](auto&& in_reach) {
+    for (std::size_t j = 0; j < keys.size(); ++j) {
+      const double least = keys[j].score + keys[j].bias - error_[j];
+      const std::size_t at = bucket(least);
+      if (at < kBuckets) rescales_of_[j] = std::min(errors_.rescales, in_reach(at) - 1);
+      if (least >= highest_) rescales_of_[j] = 0;
+    }
+  };
+  const auto bucket_of = [&](std::size_t j) {
+    return bucket(keys[j].score + keys[j].bias + error_[j]);
+  };
+  constexpr std::size_t kFew = 32;
+  if (keys.size() <= kFew) {  // Counted one by one, which spares the pass over all buckets.
+    std::array<std::size_t, kFew> buckets{};
+    for (std::size_t j = 0; j < keys.size(); ++j) buckets[j] = bucket_of(j);
+    limit([&](std::size_t at) {
+      double count = 0;
+      for (std::size_t j = 0; j < keys.size(); ++j) count += buckets[j] <= at ? 1 : 0;
+      return count;
+    });
+    return;
   }
-  for (std::size_t at = 1; at < above.size(); ++at) above[at] += above[at - 1];
+  std::array<double, kBuckets> above{};
   for (std::size_t j = 0; j < keys.size(); ++j) {
-    const double least = keys[j].score + keys[j].bias - error_[j];
-    const std::size_t at = bucket(least);
-    if (at < above.size()) rescales_of_[j] = std::min(errors_.rescales, above[at] - 1);
-    if (least >= highest_) rescales_of_[j] = 0;
+    const std::size_t at = bucket_of(j);
+    if (at < kBuckets) ++above[at];
   }
+  std::partial_sum(above.begin(), above.end(), above.begin());
+  limit([&](std::size_t at) { return above[at]; });
 }
 
 double RowBound::lambda(const KeyTerm& key, std::size_t j) const {
@@ -198,11 +219,30 @@ void RowBound::set_losses(double keys, double exp_sum) {
   if (profile_.sums_stored_weights) lost_sum_ += keys * weight_spacing_ / sum;
 }
 
+/// Fills errors_ and log_keys_, which depend on the two counts alone.
+void RowBound::look_up(std::int64_t head_size, std::size_t keys) {
+  constexpr std::size_t kKept = 256;
+  const auto find = [&](OfCount& out) {
+    out.known = true;
+    out.errors = row_errors(profile_, head_size, static_cast<std::int64_t>(keys), deviations_);
+    out.log_keys = std::log(static_cast<double>(keys));
+  };
+  if (head_size != head_size_) of_count_.clear();
+  head_size_ = head_size;
+  OfCount found;
+  OfCount* of_count = &found;
+  if (keys < kKept) {
+    if (of_count_.size() <= keys) of_count_.resize(keys + 1);
+    of_count = &of_count_[keys];
+  }
+  if (!of_count->known) find(*of_count);
+  errors_ = of_count->errors;
+  log_keys_ = of_count->log_keys;
+}
+
 void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, double exp_sum,
                        double softcap) {
-  const auto count = static_cast<double>(keys.size());
-  errors_ = row_errors(profile_, head_size, static_cast<std::int64_t>(keys.size()), deviations_);
-  log_keys_ = std::log(count);
+  look_up(head_size, keys.size());
   softcap_ = softcap;
   bound_logits(keys);
   rank(keys);
@@ -214,18 +254,22 @@ void RowBound::set_row(std::int64_t head_size, std::span<const KeyTerm> keys, do
     growth_[j] = std::max(growth_of(error), kLeastGrowth);
     total_growth_ += times(growth_[j], keys[j].weight);
   }
-  set_losses(count, exp_sum);
+  set_losses(static_cast<double>(keys.size()), exp_sum);
+  rest_ = inverse_rest(total_growth_);
+  sum_rest_ = inverse_rest(errors_.sum + lost_sum_);
 }
 
 BoundTerms RowBound::terms(const LaneSums& sums, double output) const {
   const double size = std::abs(output);
-  const double rest = inverse_rest(total_growth_);
-  const double sum_rest = inverse_rest(errors_.sum + lost_sum_);
+  const double rest = rest_;
+  const double sum_rest = sum_rest_;
   BoundTerms terms;
   // The perturbed weights are positive and normalised, so the output cannot leave the values'
   // range however large the errors are. Up to a growth of 1/2 that limit is out of reach.
   terms.weights = times(rest, sums.spread);
-  terms.operands = times((1 + growth_of(widest_lambda_)) * rest, sums.value_error);
+  if (sums.value_error != 0) {
+    terms.operands = times((1 + growth_of(widest_lambda_)) * rest, sums.value_error);
+  }
   double magnitude = times(rest, sums.magnitude + sums.spread + total_growth_ * size);
   if (needs_widest()) {
     terms.weights = std::min(terms.weights, sums.widest);
@@ -238,7 +282,7 @@ BoundTerms RowBound::terms(const LaneSums& sums, double output) const {
   const double products = sums.values == 0 ? 0 : lost_products_;
   terms.underflow = times(sum_rest, lost_ * sums.values + products + times(lost_sum_, reached));
   const double stored = reached + terms.sums + terms.underflow;
-  terms.store = times(errors_.store, stored) + subnormal_half_spacing(profile_.output_type);
+  terms.store = times(errors_.store, stored) + store_spacing_;
   for (double* term :
        {&terms.weights, &terms.sums, &terms.underflow, &terms.store, &terms.operands}) {
     *term *= kOwnArithmetic;

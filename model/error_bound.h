@@ -91,6 +91,14 @@ class RowBound {
   void rank(std::span<const KeyTerm> keys);
   double lambda(const KeyTerm& key, std::size_t j) const;
   void set_losses(double keys, double exp_sum);
+  void look_up(std::int64_t head_size, std::size_t keys);
+
+  /// What rows of so many keys share.
+  struct OfCount {
+    bool known = false;
+    RowErrors errors;
+    double log_keys = 0;
+  };
 
   ArithmeticProfile profile_;
   double deviations_;
@@ -99,6 +107,11 @@ class RowBound {
   double weight_spacing_;  // The same of a weight stored for P.V.
   double two_roundings_;   // Relative error of two operations.
   double exp_log_error_;   // Of one exponential, in the logarithm.
+  double cap_roundings_;   // Relative error of a score by the softcap's own roundings.
+  double store_spacing_;   // Absolute error of an output among subnormal numbers.
+
+  std::int64_t head_size_ = -1;    // Of the rows that of_count_ is for.
+  std::vector<OfCount> of_count_;  // [keys]; long rows are not kept.
 
   // Of the row at hand.
   RowErrors errors_;
@@ -115,6 +128,8 @@ class RowBound {
   double lost_ = 0;           // Absolute error of one weight by underflow, over the row sum.
   double lost_products_ = 0;  // The same of all products and rescales of P.V.
   double lost_sum_ = 0;       // Relative error of the row sum by underflow.
+  double rest_ = 1;           // 1 / (1 - Phi)
+  double sum_rest_ = 1;       // The same of the errors of the row sum.
 };
 
 }  // namespace kvcheck::model

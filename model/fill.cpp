@@ -26,13 +26,22 @@ constexpr double kLargestGain = 2048.0;
 
 constexpr double kModeratePoison = 2.5;
 
-std::uint64_t row_hash(const Scenario& scenario, Tensor tensor, std::int64_t entry,
-                       std::int64_t head, Token token) {
-  return counter_hash(scenario.fill.seed, tensor, scenario.fill.first_entry + entry, head,
-                      token.position.value, token.generation);
+/// What the rows of all tokens of one head begin their hashes with.
+std::uint64_t head_hash(const Scenario& scenario, Tensor tensor, std::int64_t entry,
+                        std::int64_t head) {
+  return counter_hash(scenario.fill.seed, tensor, scenario.fill.first_entry + entry, head);
 }
 
-double code_sign(std::uint64_t hash) { return (hash & 1) != 0 ? -1.0 : 1.0; }
+std::uint64_t row_hash(std::uint64_t head, Token token) {
+  return continue_hash(head, token.position.value, token.generation);
+}
+
+std::uint64_t row_hash(const Scenario& scenario, Tensor tensor, std::int64_t entry,
+                       std::int64_t head, Token token) {
+  return row_hash(head_hash(scenario, tensor, entry, head), token);
+}
+
+double code_sign(std::uint64_t hash) { return 1.0 - 2.0 * static_cast<double>(hash & 1); }
 
 /// +-(1 + r/128) with r < 32: exact in every element type. The magnitude makes rows of few lanes
 /// distinct, which signs alone would not.
@@ -131,8 +140,9 @@ Fill::QueryRow Fill::query_source(std::size_t step, std::int64_t entry, std::int
   if (scenario_->fill.kind != FillKind::needles) return row;
   const std::int64_t kv_head = query_head / (scenario_->query_heads / scenario_->kv_heads);
   row.set = &needles_[step][b][static_cast<std::size_t>(query)];
+  const std::uint64_t head = head_hash(*scenario_, kKey, entry, kv_head);
   for (std::size_t i = 0; i < row.set->count; ++i) {
-    row.codes[i] = row_hash(*scenario_, kKey, entry, kv_head, row.set->needles[i].token);
+    row.codes[i] = row_hash(head, row.set->needles[i].token);
   }
   return row;
 }
@@ -163,8 +173,15 @@ void Fill::key_row(std::int64_t entry, std::int64_t kv_head, Token token,
     return;
   }
   const std::uint64_t hash = row_hash(*scenario_, kKey, entry, kv_head, token);
+  if (scenario_->fill.kind == FillKind::random) return normal_row(hash, row);
   std::int64_t lane = 0;
-  for (double& element : row) element = key_lane(hash, lane++);
+  for (double& element : row) element = code(nth_of(hash, lane++));
+}
+
+void Fill::normal_row(std::uint64_t hash, std::span<double> row) const {
+  std::int64_t lane = 0;
+  for (double& element : row) element = roughly_normal(nth_of(hash, lane++));
+  round_row(scenario_->element_type, row);
 }
 
 void Fill::value_row(std::int64_t entry, std::int64_t kv_head, Token token,
@@ -181,8 +198,7 @@ void Fill::value_row(std::int64_t entry, std::int64_t kv_head, Token token,
     for (double& element : row) element = lane++ == lit ? 1.0 : 0.0;
     return;
   }
-  const std::uint64_t hash = row_hash(*scenario_, kValue, entry, kv_head, token);
-  for (double& element : row) element = value_lane(hash, lane++);
+  normal_row(row_hash(*scenario_, kValue, entry, kv_head, token), row);
 }
 
 void Fill::query_row(std::size_t step, std::int64_t entry, std::int64_t query_head,
@@ -193,9 +209,23 @@ void Fill::query_row(std::size_t step, std::int64_t entry, std::int64_t query_he
     }
     return;
   }
+  if (is_position_fill(scenario_->fill.kind)) {
+    std::ranges::fill(row, 0.0);
+    return;
+  }
   const QueryRow source = query_source(step, entry, query_head, query);
+  if (source.set == nullptr) return normal_row(source.own, row);
+  // Each lane adds up in the order of query_lane().
   std::int64_t lane = 0;
-  for (double& element : row) element = query_lane(source, lane++);
+  for (double& element : row) element = kQueryNoise * roughly_normal(nth_of(source.own, lane++));
+  for (std::size_t i = 0; i < source.set->count; ++i) {
+    const double weight = source.set->needles[i].weight;
+    const std::uint64_t codes = source.codes[i];
+    lane = 0;
+    for (double& element : row) element += weight * code_sign(nth_of(codes, lane++));
+  }
+  for (double& element : row) element *= needle_gain_;
+  round_row(scenario_->element_type, row);
 }
 
 double Fill::poison(Poison poison) const {

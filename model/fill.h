@@ -51,6 +51,8 @@ class Fill {
   /// Lanes of a row by the row's hash.
   double key_lane(std::uint64_t row, std::int64_t lane) const;
   double value_lane(std::uint64_t row, std::int64_t lane) const;
+  /// A row of about normal numbers.
+  void normal_row(std::uint64_t hash, std::span<double> row) const;
 
   struct QueryRow;  // What all lanes of one query share.
   QueryRow query_source(std::size_t step, std::int64_t entry, std::int64_t query_head,

@@ -16,8 +16,7 @@ Gatherer::Gatherer(const Scenario& scenario, const Timeline& timeline, const Fil
       reading_(reading),
       operands_(scenario, timeline, fill, roundoff, reading),
       heads_see_the_same_(reading.visible == nullptr && reading.held == nullptr &&
-                          (scenario.mask.kind == MaskKind::none || scenario.mask.rank <= 2 ||
-                           scenario.mask.one_head)) {}
+                          heads_see_alike(scenario)) {}
 
 bool Gatherer::same_tokens(const QueryPlace& place) const {
   return heads_see_the_same_ && held_ && held_->step == place.step && held_->entry == place.entry &&
@@ -28,9 +27,11 @@ const AttentionRowInput& Gatherer::row(std::size_t step, std::int64_t entry, std
                                        std::int64_t query) {
   const QueryPlace place{scenario_, timeline_, step, entry, head, query};
   if (!same_tokens(place)) {
-    positions_ = reading_.visible != nullptr
-                     ? reading_.visible(place)
-                     : visible_positions(scenario_, timeline_, step, entry, head, query);
+    if (reading_.visible != nullptr) {
+      positions_ = reading_.visible(place);
+    } else {
+      visible_positions(scenario_, timeline_, step, entry, head, query, positions_);
+    }
     hold(place);
     held_ = {step, entry, query};
   }
@@ -58,10 +59,11 @@ void Gatherer::hold(const QueryPlace& place) {
     }
     return;
   }
-  const auto written = timeline_.written(place.step, place.entry, positions_);
+  timeline_.written(place.step, place.entry, positions_, written_);
   for (std::size_t j = 0; j < positions_.size(); ++j) {
+    const Written& brought = written_[j];
     tokens_.push_back(
-        &operands_.stored({place.entry, {positions_[j], written[j].generation}, written[j].step}));
+        &operands_.stored({place.entry, {positions_[j], brought.generation}, brought.step}));
   }
 }
 
@@ -109,13 +111,15 @@ void Gatherer::fill_doubts(std::vector<double> TokenRows::*doubts, std::size_t a
 
 void Gatherer::fill_biases(const QueryPlace& place) {
   input_.biases.assign(positions_.size(), 0.0);
-  if (reading_.bias == nullptr && scenario_.mask.kind != MaskKind::additive) return;
-  for (std::size_t j = 0; j < positions_.size(); ++j) {
-    input_.biases[j] = reading_.bias != nullptr
-                           ? reading_.bias(place, positions_[j])
-                           : mask_cell(scenario_, timeline_, place.step, place.entry, place.head,
-                                       place.query, positions_[j])
-                                 .bias;
+  if (reading_.bias != nullptr) {
+    for (std::size_t j = 0; j < positions_.size(); ++j) {
+      input_.biases[j] = reading_.bias(place, positions_[j]);
+    }
+  } else if (scenario_.mask.kind == MaskKind::additive) {
+    const MaskRow mask(scenario_, timeline_, place.step, place.entry, place.head, place.query);
+    for (std::size_t j = 0; j < positions_.size(); ++j) {
+      input_.biases[j] = mask.at(positions_[j]).bias;
+    }
   }
 }
 

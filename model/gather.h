@@ -53,6 +53,7 @@ class Gatherer {
   };
   std::optional<Held> held_;  // The query that the two members below are for.
   std::vector<Position> positions_;
+  std::vector<Written> written_;
   std::vector<const TokenRows*> tokens_;
   QueryRow query_;
   AttentionRowInput input_;

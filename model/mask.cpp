@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <variant>
 
 #include "model/counter_hash.h"
@@ -42,31 +43,30 @@ double literal_element(const LiteralTensor& tensor, std::int64_t entry, std::int
   return tensor.values[static_cast<std::size_t>(flat)];
 }
 
-}  // namespace
-
-bool mask_hides(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query,
-                Position key) {
-  const MaskSpec& mask = scenario.mask;
-  if (mask.kind == MaskKind::none) return false;
-  if (scenario.op == Operator::gqa && query == key) return false;
-  const std::int64_t row = row_of(mask, query);
-  const std::uint64_t pair = counter_hash(plane(scenario, kHidePair, entry, head), row, key.value);
-  if (static_cast<int>(pair % 100) < mask.hidden_percent) return true;
-  if (!mask.empty_rows) return false;
-  return counter_hash(plane(scenario, kHideRow, entry, head), row) % kEmptyRowEvery == 0;
+/// What the hashes of one row's cells begin with.
+std::uint64_t row_hash(const Scenario& scenario, Purpose purpose, std::int64_t entry,
+                       std::int64_t head, Position query) {
+  return counter_hash(plane(scenario, purpose, entry, head), row_of(scenario.mask, query));
 }
 
-double mask_bias(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query,
-                 Position key) {
-  const MaskSpec& mask = scenario.mask;
-  if (mask.kind != MaskKind::additive || is_position_fill(scenario.fill.kind)) return 0;
-  const std::uint64_t hash =
-      counter_hash(plane(scenario, kBias, entry, head), row_of(mask, query), key.value);
+bool hides_row(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query) {
+  return scenario.mask.empty_rows &&
+         row_hash(scenario, kHideRow, entry, head, query) % kEmptyRowEvery == 0;
+}
+
+bool hides_pair(const MaskSpec& mask, std::uint64_t row, Position key) {
+  return static_cast<int>(continue_hash(row, key.value) % 100) < mask.hidden_percent;
+}
+
+bool has_biases(const Scenario& scenario) {
+  return scenario.mask.kind == MaskKind::additive && !is_position_fill(scenario.fill.kind);
+}
+
+double bias_of(std::uint64_t row, Position key) {
   // Multiples of 1/32 up to 2 take 7 significant bits, which every element type has.
-  return static_cast<double>(static_cast<std::int64_t>(hash % 129) - 64) / 32.0;
+  return static_cast<double>(static_cast<std::int64_t>(continue_hash(row, key.value) % 129) - 64) /
+         32.0;
 }
-
-namespace {
 
 /// Columns of the mask of a step.
 std::int64_t mask_columns(const Scenario& scenario, const Timeline& timeline, std::size_t step) {
@@ -79,24 +79,58 @@ std::int64_t mask_columns(const Scenario& scenario, const Timeline& timeline, st
 
 }  // namespace
 
-MaskCell mask_cell(const Scenario& scenario, const Timeline& timeline, std::size_t step,
-                   std::int64_t entry, std::int64_t head, std::int64_t query, Position key) {
+bool mask_hides(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query,
+                Position key) {
+  if (scenario.mask.kind == MaskKind::none) return false;
+  if (scenario.op == Operator::gqa && query == key) return false;
+  return hides_pair(scenario.mask, row_hash(scenario, kHidePair, entry, head, query), key) ||
+         hides_row(scenario, entry, head, query);
+}
+
+double mask_bias(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query,
+                 Position key) {
+  return has_biases(scenario) ? bias_of(row_hash(scenario, kBias, entry, head, query), key) : 0;
+}
+
+MaskRow::MaskRow(const Scenario& scenario, const Timeline& timeline, std::size_t step,
+                 std::int64_t entry, std::int64_t head, std::int64_t query)
+    : scenario_(scenario),
+      step_(step),
+      entry_(entry),
+      head_(head),
+      query_(query),
+      columns_(std::numeric_limits<std::int64_t>::max()) {
   const MaskSpec& mask = scenario.mask;
-  if (mask.kind == MaskKind::none) return {};
-  if (mask.missing_columns > 0 || scenario.fill.kind == FillKind::literal) {
-    if (key.value >= mask_columns(scenario, timeline, step)) return {true, 0};
-  }
-  if (scenario.fill.kind == FillKind::literal) {
-    const auto& append = std::get<Append>(scenario.steps[step]);
-    const double element = literal_element(append.tensors.mask, entry, head, query, key.value);
-    if (mask.kind == MaskKind::boolean) return {element == 0, 0};
-    const bool hides = std::isinf(element) && element < 0;
-    return {hides, hides ? 0 : round_to(scenario.element_type, element)};
-  }
+  if (mask.kind == MaskKind::none) return;
+  const bool literal = scenario.fill.kind == FillKind::literal;
+  if (mask.missing_columns > 0 || literal) columns_ = mask_columns(scenario, timeline, step);
+  if (literal) return;
   const auto& around = timeline.steps()[step].entries[static_cast<std::size_t>(entry)];
   const Position position{around.origin.value + query};
-  if (mask_hides(scenario, entry, head, position, key)) return {true, 0};
-  return {false, mask_bias(scenario, entry, head, position, key)};
+  if (scenario.op == Operator::gqa) own_ = position.value;
+  hides_all_ = hides_row(scenario, entry, head, position);
+  pairs_ = row_hash(scenario, kHidePair, entry, head, position);
+  if (has_biases(scenario)) biases_ = row_hash(scenario, kBias, entry, head, position);
+}
+
+MaskCell MaskRow::at(Position key) const {
+  const MaskSpec& mask = scenario_.mask;
+  if (mask.kind == MaskKind::none) return {};
+  if (key.value >= columns_) return {true, 0};
+  if (scenario_.fill.kind == FillKind::literal) {
+    const auto& append = std::get<Append>(scenario_.steps[step_]);
+    const double element = literal_element(append.tensors.mask, entry_, head_, query_, key.value);
+    if (mask.kind == MaskKind::boolean) return {element == 0, 0};
+    const bool hides = std::isinf(element) && element < 0;
+    return {hides, hides ? 0 : round_to(scenario_.element_type, element)};
+  }
+  if (key.value != own_ && (hides_all_ || hides_pair(mask, pairs_, key))) return {true, 0};
+  return {false, has_biases(scenario_) ? bias_of(biases_, key) : 0};
+}
+
+MaskCell mask_cell(const Scenario& scenario, const Timeline& timeline, std::size_t step,
+                   std::int64_t entry, std::int64_t head, std::int64_t query, Position key) {
+  return MaskRow(scenario, timeline, step, entry, head, query).at(key);
 }
 
 std::vector<std::int64_t> mask_shape(const Scenario& scenario, const Timeline& timeline,

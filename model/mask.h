@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "model/position.h"
@@ -36,6 +37,26 @@ struct MaskCell {
 /// \pre step is an Append
 MaskCell mask_cell(const Scenario& scenario, const Timeline& timeline, std::size_t step,
                    std::int64_t entry, std::int64_t head, std::int64_t query, Position key);
+
+/// All cells of one query's row; mask_cell() of many keys at once.
+class MaskRow {
+ public:
+  /// \pre as mask_cell()
+  MaskRow(const Scenario& scenario, const Timeline& timeline, std::size_t step, std::int64_t entry,
+          std::int64_t head, std::int64_t query);
+
+  MaskCell at(Position key) const;
+
+ private:
+  const Scenario& scenario_;
+  const std::size_t step_;
+  const std::int64_t entry_, head_, query_;
+  std::int64_t columns_;                                         // From here on all is hidden.
+  std::int64_t own_ = std::numeric_limits<std::int64_t>::min();  // What gqa never hides.
+  bool hides_all_ = false;                                       // But for that key.
+  std::uint64_t pairs_ = 0;   // What the hashes of the row's cells begin with: hidden or not, ...
+  std::uint64_t biases_ = 0;  // ... and biases.
+};
 
 /// Shape of the mask tensor of a step: queries, then keys up to the longest length (the buffer with
 /// nonpad_kv_seqlen) less what is missing.

@@ -188,9 +188,30 @@ void Operands::quantise_rows(TokenRows& rows) const {
   pass(rows.values, rows.value_doubts, CacheSide::value, scenario_->value_head_size);
 }
 
+/// Where the rows of a token that its step did bring are noted; elsewhere a null that stays so.
+const TokenRows*& Operands::shortcut(const HeldToken& token) {
+  none_ = nullptr;
+  const std::size_t batch = static_cast<std::size_t>(scenario_->batch);
+  const auto entry = static_cast<std::size_t>(token.entry);
+  const auto* append = std::get_if<Append>(&scenario_->steps[token.step]);
+  if (entry >= batch || token.token.generation != (append != nullptr ? append->generation : 0)) {
+    return none_;
+  }
+  const EntryStep& around = timeline_->steps()[token.step].entries[entry];
+  const std::int64_t at = token.token.position.value - around.past;
+  if (at < 0 || token.token.position.value >= around.length) return none_;
+  if (shortcuts_.empty()) shortcuts_.resize(scenario_->steps.size() * batch);
+  auto& tokens = shortcuts_[token.step * batch + entry];
+  if (tokens.empty()) tokens.resize(static_cast<std::size_t>(around.length - around.past));
+  return tokens[static_cast<std::size_t>(at)];
+}
+
 const TokenRows& Operands::stored(const HeldToken& token) {
+  const TokenRows*& known = shortcut(token);
+  if (known != nullptr) return *known;
   const auto [place, is_new] = rows_.try_emplace(token);
   TokenRows& rows = place->second;
+  known = &rows;
   if (!is_new) return rows;
   const auto heads = static_cast<std::size_t>(scenario_->kv_heads);
   const auto value_lanes = static_cast<std::size_t>(scenario_->value_head_size);

@@ -61,6 +61,7 @@ class Operands {
   void rotate(QueryRow& row, std::int64_t position) const;
   void store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows) const;
   void quantise_rows(TokenRows& rows) const;
+  const TokenRows*& shortcut(const HeldToken& token);
 
   const Scenario* scenario_;
   const Timeline* timeline_;
@@ -69,6 +70,10 @@ class Operands {
   const Reading* reading_;
   std::optional<Rotary> rotary_;
   std::unordered_map<HeldToken, TokenRows, NameHash, SameName> rows_;
+  /// [step][entry], then by position from the past of the step on: the entries of rows_ whose
+  /// generation is the step's. Null until asked.
+  std::vector<std::vector<const TokenRows*>> shortcuts_;
+  const TokenRows* none_ = nullptr;
 };
 
 }  // namespace kvcheck::model

@@ -39,17 +39,25 @@ class FeatureChecker {
 
  private:
   template <class T>
-  void require(bool ok, std::string_view field, const T& value, std::string remedy) {
-    if (!ok) refusals_.push_back({std::string(field), fmt::format("{}", value), std::move(remedy)});
+  void require(bool ok, std::string_view field, const T& value, std::string_view remedy) {
+    if (ok) return;
+    refusals_.push_back({std::string(field), fmt::format("{}", value), std::string(remedy)});
+  }
+
+  /// The text of the remedy is made only where it is needed: most scenarios are sound.
+  template <class T, class First, class... Rest>
+  void require(bool ok, std::string_view field, const T& value,
+               fmt::format_string<const First&, const Rest&...> remedy, const First& first,
+               const Rest&... rest) {
+    if (!ok) require(false, field, value, fmt::format(remedy, first, rest...));
   }
 
   void require_default(bool ok, std::string_view field, bool value, std::string_view other) {
-    require(ok, field, value, fmt::format("belongs to {}; leave it out here", other));
+    require(ok, field, value, "belongs to {}; leave it out here", other);
   }
 
   void require_between(std::string_view field, std::int64_t value, std::int64_t most) {
-    require(value >= 0 && value <= most, field, value,
-            fmt::format("must be between 0 and {}", most));
+    require(value >= 0 && value <= most, field, value, "must be between 0 and {}", most);
   }
 
   void check_logits() {
@@ -94,8 +102,7 @@ class FeatureChecker {
   void check_rotary(const RotarySpec& rotary) {
     const std::int64_t lanes = rotary.dim == 0 ? s_.head_size : rotary.dim;
     require(lanes % 2 == 0 && lanes >= 2 && lanes <= s_.head_size, "rotary.dim", rotary.dim,
-            fmt::format("must be even and at most head_size ({}); 0 = the whole head, if even",
-                        s_.head_size));
+            "must be even and at most head_size ({}); 0 = the whole head, if even", s_.head_size);
     if (!rotary.position_ids) return;
     require_between("rotary.position_ids.shift", rotary.position_ids->shift, kMostShift);
     require_between("rotary.position_ids.stride", rotary.position_ids->stride, kMostStride);
@@ -164,7 +171,7 @@ class FeatureChecker {
             "must be 0, or for the position fills the digit or block, at least 0");
     require_between("fill.first_entry", fill.first_entry, kMostFirstEntry);
     require(std::abs(fill.sink_logit) <= kMostSink, "fill.sink_logit", fill.sink_logit,
-            fmt::format("must be between -{0} and {0}", kMostSink));
+            "must be between -{0} and {0}", kMostSink);
     require(fill.sink_logit == 0 || s_.head_sink, "fill.sink_logit", fill.sink_logit,
             "must be 0 without head_sink");
     require(fill.first_entry == 0 || fill.kind != FillKind::literal, "fill.first_entry",

@@ -34,13 +34,21 @@ class Checker {
 
  private:
   template <class T>
-  void require(bool ok, std::string_view field, const T& value, std::string remedy) {
-    if (!ok) refusals_.push_back({std::string(field), fmt::format("{}", value), std::move(remedy)});
+  void require(bool ok, std::string_view field, const T& value, std::string_view remedy) {
+    if (ok) return;
+    refusals_.push_back({std::string(field), fmt::format("{}", value), std::string(remedy)});
+  }
+
+  /// The text of the remedy is made only where it is needed: most scenarios are sound.
+  template <class T, class First, class... Rest>
+  void require(bool ok, std::string_view field, const T& value,
+               fmt::format_string<const First&, const Rest&...> remedy, const First& first,
+               const Rest&... rest) {
+    if (!ok) require(false, field, value, fmt::format(remedy, first, rest...));
   }
 
   void require_count(std::string_view field, std::int64_t value) {
-    require(value >= 1 && value <= kMaxShape, field, value,
-            fmt::format("must be between 1 and {}", kMaxShape));
+    require(value >= 1 && value <= kMaxShape, field, value, "must be between 1 and {}", kMaxShape);
   }
 
   void check_shape() {
@@ -51,29 +59,27 @@ class Checker {
     require_count("value_head_size", s_.value_head_size);
     if (refusals_.empty()) {
       require(s_.query_heads % s_.kv_heads == 0, "query_heads", s_.query_heads,
-              fmt::format("must be a multiple of kv_heads ({})", s_.kv_heads));
+              "must be a multiple of kv_heads ({})", s_.kv_heads);
     }
     require(!s_.steps.empty(), "steps", "[]", "must hold at least one step");
     if (refusals_.empty()) {
       const std::int64_t most = kMaxStepEntries / s_.batch;
       require(static_cast<std::int64_t>(s_.steps.size()) <= most, "steps", s_.steps.size(),
-              fmt::format("must be at most {} steps with batch {}; remove steps", most, s_.batch));
+              "must be at most {} steps with batch {}; remove steps", most, s_.batch);
     }
     require(s_.cache.capacity >= 0 && s_.cache.capacity <= kMaxLength, "cache.capacity",
-            s_.cache.capacity,
-            fmt::format("must be between 0 (as large as needed) and {}", kMaxLength));
+            s_.cache.capacity, "must be between 0 (as large as needed) and {}", kMaxLength);
     if (s_.cache.window_size) {
       require(*s_.cache.window_size >= 0 && *s_.cache.window_size <= kMaxLength,
               "cache.window_size", *s_.cache.window_size,
-              fmt::format("must be between 0 (no key at all) and {}; leave it out for no window",
-                          kMaxLength));
+              "must be between 0 (no key at all) and {}; leave it out for no window", kMaxLength);
     }
   }
 
   void check_gqa() {
     require(s_.opset == 1, "opset", s_.opset, "must be 1 for gqa");
     require(s_.value_head_size == s_.head_size, "value_head_size", s_.value_head_size,
-            fmt::format("must equal head_size ({}) for gqa", s_.head_size));
+            "must equal head_size ({}) for gqa", s_.head_size);
     require(!s_.nonpad_kv_seqlen, "nonpad_kv_seqlen", s_.nonpad_kv_seqlen,
             "belongs to the attention operator; leave it out for gqa");
   }
@@ -85,22 +91,21 @@ class Checker {
     const bool sinks = cache.layout == LayoutKind::sinks;
     const bool paged = cache.layout == LayoutKind::paged;
     require(sinks || cache.sink_tokens == 0, "cache.sink_tokens", cache.sink_tokens,
-            fmt::format("belongs to layout sinks; leave it out for {}", name));
+            "belongs to layout sinks; leave it out for {}", name);
     require(paged || cache.page_size == 0, "cache.page_size", cache.page_size,
-            fmt::format("belongs to layout paged; leave it out for {}", name));
+            "belongs to layout paged; leave it out for {}", name);
     if (s_.op != Operator::gqa || cache.layout == LayoutKind::full) return;
     const std::size_t before = refusals_.size();
     if (cache.window_size) {
-      require(*cache.window_size != 0, "cache.window_size", 0,
-              fmt::format("must be at least 1 for layout {}", name));
+      require(*cache.window_size != 0, "cache.window_size", 0, "must be at least 1 for layout {}",
+              name);
     } else {
-      require(paged, "cache.window_size", "absent",
-              fmt::format("must be given for layout {}", name));
+      require(paged, "cache.window_size", "absent", "must be given for layout {}", name);
     }
     require(cache.sink_tokens >= 0 && cache.sink_tokens <= kMaxLength, "cache.sink_tokens",
-            cache.sink_tokens, fmt::format("must be between 0 and {}", kMaxLength));
+            cache.sink_tokens, "must be between 0 and {}", kMaxLength);
     require(!paged || (cache.page_size >= 1 && cache.page_size <= kMaxLength), "cache.page_size",
-            cache.page_size, fmt::format("must be between 1 and {} for layout paged", kMaxLength));
+            cache.page_size, "must be between 1 and {} for layout paged", kMaxLength);
     if (refusals_.size() == before) check_layout_capacity();
   }
 
@@ -118,10 +123,10 @@ class Checker {
                           cache.window_size ? "a " + sizes : "one token", least_capacity(cache));
       lower = "lower page_size";
       require(cache.capacity % cache.page_size == 0, "cache.capacity", cache.capacity,
-              fmt::format("must be a multiple of page_size ({})", cache.page_size));
+              "must be a multiple of page_size ({})", cache.page_size);
     }
     require(cache.capacity >= least_capacity(cache), "cache.capacity", cache.capacity,
-            fmt::format("must be at least {}; raise it or {}", sizes, lower));
+            "must be at least {}; raise it or {}", sizes, lower);
   }
 
   void check_attention() {
@@ -144,10 +149,10 @@ class Checker {
   bool check_list(std::string_view field, const std::vector<std::int64_t>& counts) {
     const auto before = refusals_.size();
     require(static_cast<std::int64_t>(counts.size()) == s_.batch, field, counts.size(),
-            fmt::format("must hold one number, or one for each of the {} batch entries", s_.batch));
+            "must hold one number, or one for each of the {} batch entries", s_.batch);
     for (const std::int64_t n : counts) {
       if (n >= 0 && n <= kMaxLength) continue;  // A long list must not cost a text per number.
-      require(false, field, n, fmt::format("must be between 0 and {}", kMaxLength));
+      require(false, field, n, "must be between 0 and {}", kMaxLength);
     }
     return refusals_.size() == before;
   }
@@ -202,9 +207,9 @@ class Checker {
     for (std::size_t b = 0; b < lengths.size(); ++b) {
       if (append.queries[b] <= lengths[b]) continue;
       require(false, name + ".queries", append.queries[b],
-              fmt::format("must be at most the {} tokens that entry {} holds, as no token is "
-                          "appended",
-                          lengths[b], b));
+              "must be at most the {} tokens that entry {} holds, as no token is "
+              "appended",
+              lengths[b], b);
     }
   }
 
@@ -261,7 +266,7 @@ class Checker {
     for (std::size_t b = 0; b < lengths.size(); ++b) {
       if (tokens[b] > lengths[b]) {
         require(false, name + ".rollback", tokens[b],
-                fmt::format("must be at most the {} tokens that entry {} holds", lengths[b], b));
+                "must be at most the {} tokens that entry {} holds", lengths[b], b);
       }
       lengths[b] -= tokens[b];
     }
@@ -292,16 +297,16 @@ class Checker {
     const std::int64_t most = max_rows(s_);
     require(std::max(rows, widest_step) <= most, rows >= widest_step ? "cache.capacity" : "steps",
             std::max(rows, widest_step),
-            fmt::format("at most {} rows keep each tensor within {} elements; lower batch, heads, "
-                        "head_size, the capacity or the lengths",
-                        most, kMaxElements));
+            "at most {} rows keep each tensor within {} elements; lower batch, heads, "
+            "head_size, the capacity or the lengths",
+            most, kMaxElements);
   }
 
   void check_mask_size() {
     require(mask_fits(s_), "mask.rank", s_.mask.rank,
-            fmt::format("the mask of the longest step exceeds {} elements; lower the rank, the "
-                        "queries or the lengths",
-                        kMaxElements));
+            "the mask of the longest step exceeds {} elements; lower the rank, the "
+            "queries or the lengths",
+            kMaxElements);
   }
 
   const Scenario& s_;

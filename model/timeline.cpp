@@ -71,6 +71,8 @@ void note_inexact(TimelineStep& step, const EntryStep& before, std::size_t b,
 
 Timeline::Timeline(const Scenario& scenario) : layout_(make_layout(scenario.cache)) {
   const auto batch = static_cast<std::size_t>(scenario.batch);
+  steps_.reserve(scenario.steps.size());
+  newest_.reserve(scenario.steps.size());
   std::vector<EntryStep> before(batch);
   std::vector<std::int64_t> tops(batch, kNone);
   TimelineStep state;
@@ -124,7 +126,14 @@ std::int64_t Timeline::without_tokens(std::int64_t top, std::int64_t length) con
 
 std::vector<Written> Timeline::written(std::size_t step, std::int64_t entry,
                                        std::span<const Position> positions) const {
-  std::vector<Written> all(positions.size());
+  std::vector<Written> all;
+  written(step, entry, positions, all);
+  return all;
+}
+
+void Timeline::written(std::size_t step, std::int64_t entry, std::span<const Position> positions,
+                       std::vector<Written>& all) const {
+  all.assign(positions.size(), {});
   std::int64_t top = newest_[step][static_cast<std::size_t>(entry)];
   for (std::size_t i = positions.size(); i-- > 0;) {
     while (top != kNone && spans_[static_cast<std::size_t>(top)].begin > positions[i].value) {
@@ -134,11 +143,14 @@ std::vector<Written> Timeline::written(std::size_t step, std::int64_t entry,
     const Span& span = spans_[static_cast<std::size_t>(top)];
     all[i] = {span.generation, span.step};
   }
-  return all;
 }
 
 std::int64_t Timeline::generation(std::size_t step, std::int64_t entry, Position position) const {
-  return written(step, entry, {&position, 1}).front().generation;
+  std::int64_t top = newest_[step][static_cast<std::size_t>(entry)];
+  while (top != kNone && spans_[static_cast<std::size_t>(top)].begin > position.value) {
+    top = spans_[static_cast<std::size_t>(top)].below;
+  }
+  return top == kNone ? 0 : spans_[static_cast<std::size_t>(top)].generation;
 }
 
 std::optional<Position> Timeline::position_in_row(std::size_t step, std::int64_t entry,

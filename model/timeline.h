@@ -76,6 +76,10 @@ class Timeline {
   std::vector<Written> written(std::size_t step, std::int64_t entry,
                                std::span<const Position> positions) const;
 
+  /// The same into `all`, whose memory is used again.
+  void written(std::size_t step, std::int64_t entry, std::span<const Position> positions,
+               std::vector<Written>& all) const;
+
   /// What `row` of `entry` holds after step `step`; empty where no live position stands.
   /// \pre steps()[step].defined
   std::optional<Position> position_in_row(std::size_t step, std::int64_t entry, Row row) const;

@@ -30,16 +30,29 @@ VisibleRange visible_range(const Scenario& scenario, std::int64_t length, Positi
 std::vector<Position> visible_positions(const Scenario& scenario, const Timeline& timeline,
                                         std::size_t step, std::int64_t entry, std::int64_t head,
                                         std::int64_t query) {
+  std::vector<Position> seen;
+  visible_positions(scenario, timeline, step, entry, head, query, seen);
+  return seen;
+}
+
+void visible_positions(const Scenario& scenario, const Timeline& timeline, std::size_t step,
+                       std::int64_t entry, std::int64_t head, std::int64_t query,
+                       std::vector<Position>& seen) {
   const EntryStep& state = timeline.steps()[step].entries[static_cast<std::size_t>(entry)];
   const auto [first, last] = visible_range(scenario, state.length, {state.origin.value + query});
-  std::vector<Position> seen;
+  seen.clear();
   if (last >= first) seen.reserve(static_cast<std::size_t>(last - first + 1));
+  const MaskRow mask(scenario, timeline, step, entry, head, query);
   const auto look = [&](std::int64_t j) {
-    if (!mask_cell(scenario, timeline, step, entry, head, query, {j}).hides) seen.push_back({j});
+    if (!mask.at({j}).hides) seen.push_back({j});
   };
   for (std::int64_t j = 0; j < sinks_before(scenario.cache, first); ++j) look(j);
   for (std::int64_t j = first; j <= last; ++j) look(j);
-  return seen;
+}
+
+bool heads_see_alike(const Scenario& scenario) {
+  const MaskSpec& mask = scenario.mask;
+  return mask.kind == MaskKind::none || mask.rank <= 2 || mask.one_head;
 }
 
 }  // namespace kvcheck::model

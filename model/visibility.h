@@ -34,4 +34,12 @@ std::vector<Position> visible_positions(const Scenario& scenario, const Timeline
                                         std::size_t step, std::int64_t entry, std::int64_t head,
                                         std::int64_t query);
 
+/// The same into `seen`, whose memory is used again.
+void visible_positions(const Scenario& scenario, const Timeline& timeline, std::size_t step,
+                       std::int64_t entry, std::int64_t head, std::int64_t query,
+                       std::vector<Position>& seen);
+
+/// Whether every head of a query sees the same positions.
+bool heads_see_alike(const Scenario& scenario);
+
 }  // namespace kvcheck::model

@@ -39,28 +39,40 @@ bool answered_with_output(const Execution& execution, std::size_t step) {
   return answer.status == StepAnswer::Status::ok && answer.result.output.has_value();
 }
 
-/// Every query of the defined steps, with the contract's set.
-std::vector<MeasuredQuery> expected_queries(const Scenario& scenario,
-                                            const model::Timeline& timeline) {
-  std::vector<MeasuredQuery> queries;
+/// Calls `each` with every query of the defined steps and the contract's set. The query is one
+/// object that goes from place to place.
+template <class Each>
+void for_each_query(const Scenario& scenario, const model::Timeline& timeline, Each&& each) {
+  const bool alike = model::heads_see_alike(scenario);
+  MeasuredQuery query;
   for (std::size_t i = 0; i < scenario.steps.size() && timeline.steps()[i].defined; ++i) {
     if (!std::holds_alternative<model::Append>(scenario.steps[i])) continue;
     for (std::int64_t b = 0; b < scenario.batch; ++b) {
       const auto& state = timeline.steps()[i].entries[static_cast<std::size_t>(b)];
       for (std::int64_t q = 0; q < state.queries; ++q) {
         for (std::int64_t h = 0; h < scenario.query_heads; ++h) {
-          MeasuredQuery query;
           query.step = i;
           query.entry = b;
           query.head = h;
           query.query = q;
           query.position = {state.origin.value + q};
-          query.expected = model::visible_positions(scenario, timeline, i, b, h, q);
-          queries.push_back(std::move(query));
+          if (h == 0 || !alike) {
+            model::visible_positions(scenario, timeline, i, b, h, q, query.expected);
+          }
+          if (!each(query)) return;
         }
       }
     }
   }
+}
+
+std::vector<MeasuredQuery> expected_queries(const Scenario& scenario,
+                                            const model::Timeline& timeline) {
+  std::vector<MeasuredQuery> queries;
+  for_each_query(scenario, timeline, [&](const MeasuredQuery& query) {
+    queries.push_back(query);
+    return true;
+  });
   return queries;
 }
 
@@ -145,43 +157,52 @@ ReadBack measure_visibility(kernels::Target& target, const Scenario& scenario) {
   return result;
 }
 
-DigitCheck check_digits(kernels::Target& target, const Scenario& scenario) {
-  const model::Timeline timeline(scenario);
-  DigitCheck check;
+namespace {
+
+/// Judges one query of a digit launch; false where it contradicts the contract.
+bool check_query(Case& launch, const Execution& execution, const MeasuredQuery& query, bool first,
+                 DigitCheck& check) {
+  if (!answered_with_output(execution, query.step)) return true;
+  const Scenario& scenario = launch.scenario();
   const std::int64_t lanes = scenario.value_head_size;
-  const std::int64_t digits = digits_needed(longest(timeline), lanes);
+  const auto& output = *execution.steps[query.step].result.output;
+  if (first) ++check.queries;
+  for (std::int64_t l = 0; l < lanes; ++l) {
+    const double observed = output_at(output, query.entry, query.query, query.head, l);
+    const double ratio =
+        launch.oracle().bound_ratio(query.step, query.entry, query.query, query.head, l, observed);
+    if (!(ratio <= 1)) {
+      check.mismatch = {query.step, query.entry, query.head, query.query};
+      return false;
+    }
+  }
+  if (query.expected.empty()) return true;
+  const auto& expected = launch.oracle().expected(query.step);
+  const std::size_t at =
+      model::element_index(scenario, expected, query.entry, query.query, query.head, 0);
+  const double mass = static_cast<double>(query.expected.size()) + sink_mass(scenario, query.head);
+  check.blind |= could_hide_a_key(expected, at, lanes, mass);
+  return true;
+}
+
+}  // namespace
+
+DigitCheck check_digits(kernels::Target& target, const Scenario& scenario) {
+  DigitCheck check;
+  std::int64_t digits = 1;
   for (std::int64_t digit = 0; digit < digits; ++digit) {
     Case launch(target, with_position_fill(scenario, FillKind::position_code, digit));
+    digits = digits_needed(longest(launch.timeline()), scenario.value_head_size);
     const Execution execution =
         execute(target, launch.scenario(), launch.timeline(), launch.fill(), {.want_rows = false});
     if (!execution.complete) {
       check.problem = broke_off(launch.scenario(), execution);
       return check;
     }
-    for (const MeasuredQuery& query : expected_queries(scenario, timeline)) {
-      if (!answered_with_output(execution, query.step)) continue;
-      const auto& output = *execution.steps[query.step].result.output;
-      if (digit == 0) ++check.queries;
-      for (std::int64_t l = 0; l < lanes; ++l) {
-        const double observed = output_at(output, query.entry, query.query, query.head, l);
-        const double ratio = launch.oracle().bound_ratio(query.step, query.entry, query.query,
-                                                         query.head, l, observed);
-        if (!(ratio <= 1)) {
-          check.mismatch = {query.step, query.entry, query.head, query.query};
-          return check;
-        }
-      }
-      const auto& expected = launch.oracle().expected(query.step);
-      const auto first = static_cast<std::size_t>(
-          ((query.entry * expected.queries + query.query) * scenario.query_heads + query.head) *
-          lanes);
-      if (!query.expected.empty() &&
-          could_hide_a_key(expected, first, lanes,
-                           static_cast<double>(query.expected.size()) +
-                               sink_mass(launch.scenario(), query.head))) {
-        check.blind = true;
-      }
-    }
+    for_each_query(launch.scenario(), launch.timeline(), [&](const MeasuredQuery& query) {
+      return check_query(launch, execution, query, digit == 0, check);
+    });
+    if (check.mismatch) return check;
   }
   return check;
 }

@@ -39,8 +39,9 @@ Tensor mask_tensor(const Scenario& scenario, const model::Timeline& timeline, st
   for (std::int64_t b = 0; b < whole[0]; ++b) {
     for (std::int64_t h = 0; h < whole[1]; ++h) {
       for (std::int64_t i = 0; i < whole[2]; ++i) {
+        const model::MaskRow row(scenario, timeline, step, b, h, i);
         for (std::int64_t j = 0; j < whole[3]; ++j) {
-          const model::MaskCell cell = mask_cell(scenario, timeline, step, b, h, i, {j});
+          const model::MaskCell cell = row.at({j});
           if (boolean) {
             tensor.bytes[flat++] = std::byte{cell.hides ? std::uint8_t{0} : std::uint8_t{1}};
           } else {
@@ -112,11 +113,8 @@ class RowWriter {
       rest_ = rest_.subspan(width);
       return;
     }
-    const std::size_t width = model::element_bytes(scenario_.element_type);
-    for (const double value : row_) {
-      model::store_element(scenario_.element_type, value, rest_.data());
-      rest_ = rest_.subspan(width);
-    }
+    model::store_elements(scenario_.element_type, row_, rest_.data());
+    rest_ = rest_.subspan(row_.size() * model::element_bytes(scenario_.element_type));
   }
 
   const Scenario& scenario_;
@@ -149,13 +147,15 @@ kernels::StepRequest step_request(const Scenario& scenario, const model::Timelin
   TensorWriter query(request.query), key(request.key), value(request.value);
   std::vector<double> lanes(static_cast<std::size_t>(scenario.head_size));
   std::vector<double> value_lanes(static_cast<std::size_t>(scenario.value_head_size));
+  const std::vector<double> padding_lanes(lanes.size(), padding);
+  const std::vector<double> value_padding_lanes(value_lanes.size(), padding);
   for (std::int64_t b = 0; b < scenario.batch; ++b) {
     const auto at = static_cast<std::size_t>(b);
     for (std::int64_t i = 0; i < queries; ++i) {
       const bool real = i < append.queries[at];
       for (std::int64_t h = 0; h < scenario.query_heads; ++h) {
         if (real) fill.query_row(step, b, h, i, lanes);
-        query.put_row(lanes, real, padding);
+        query.put_row(real ? lanes : padding_lanes);
       }
     }
     for (std::int64_t i = 0; i < tokens; ++i) {
@@ -164,8 +164,8 @@ kernels::StepRequest step_request(const Scenario& scenario, const model::Timelin
       for (std::int64_t h = 0; h < scenario.kv_heads; ++h) {
         if (real) fill.key_row(b, h, token, lanes);
         if (real) fill.value_row(b, h, token, value_lanes);
-        key.put_row(lanes, real, padding);
-        value.put_row(value_lanes, real, padding);
+        key.put_row(real ? lanes : padding_lanes);
+        value.put_row(real ? value_lanes : value_padding_lanes);
       }
     }
   }

@@ -112,10 +112,7 @@ std::vector<std::byte> RowContent::encoded(Side side, const HeldToken& token,
   std::vector<std::byte> bytes(static_cast<std::size_t>(stored_lanes(scenario_, lanes)) *
                                kernels::element_bytes(storage_type(scenario_)));
   if (!quantised_) {
-    const std::size_t width = model::element_bytes(type);
-    for (std::size_t c = 0; c < exact.size(); ++c) {
-      model::store_element(type, exact[c], bytes.data() + c * width);
-    }
+    model::store_elements(type, exact, bytes.data());
     return bytes;
   }
   const auto kind = scenario_.cache.quantisation.kind;

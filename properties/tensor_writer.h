@@ -23,9 +23,9 @@ class TensorWriter {
     where_ += width_;
   }
 
-  /// The values of `row`, or as many times `padding` where the row is not real.
-  void put_row(std::span<const double> row, bool real, double padding) {
-    for (const double value : row) put(real ? value : padding);
+  void put_row(std::span<const double> row) {
+    model::store_elements(type_, row, where_);
+    where_ += row.size() * width_;
   }
 
  private:

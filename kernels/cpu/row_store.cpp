@@ -1,9 +1,24 @@
 // Rows of keys or values, moved as raw bytes.
 #include "kernels/cpu/row_store.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace kvcheck::kernels {
+namespace {
+
+/// Fills `memory` with `element` again and again, in copies that double in size.
+void repeat(std::span<const std::byte> element, std::span<std::byte> memory) {
+  if (memory.empty()) return;
+  std::memcpy(memory.data(), element.data(), element.size());
+  for (std::size_t filled = element.size(); filled < memory.size();) {
+    const std::size_t count = std::min(filled, memory.size() - filled);
+    std::memcpy(memory.data() + filled, memory.data(), count);
+    filled += count;
+  }
+}
+
+}  // namespace
 
 void RowView::copy_rows(const RowView& source, std::int64_t head, std::int64_t from,
                         std::int64_t to, std::int64_t count) const {
@@ -31,10 +46,7 @@ void RowStore::fill_rows(std::int64_t entry_index, std::int64_t first,
                          std::span<const std::byte> element) {
   const RowView view = entry(entry_index);
   for (std::int64_t head = 0; head < heads_; ++head) {
-    std::byte* const end = view.row(head, rows_);
-    for (std::byte* at = view.row(head, first); at < end; at += element.size()) {
-      std::memcpy(at, element.data(), element.size());
-    }
+    repeat(element, {view.row(head, first), view.row(head, rows_)});
   }
 }
 

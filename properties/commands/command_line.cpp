@@ -13,6 +13,7 @@
 #include "properties/commands/replay_command.h"
 #include "properties/commands/report_command.h"
 #include "properties/commands/run_command.h"
+#include "properties/commands/sweep_command.h"
 #include "properties/commands/timeline_command.h"
 
 namespace kvcheck::properties {
@@ -117,6 +118,28 @@ void add_timeline(CLI::App& app, CommandContext& context) {
   });
 }
 
+void add_sweep(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<SweepOptions>();
+  CLI::App* command =
+      app.add_subcommand("sweep", "Judge every configuration of an exhaustive grid");
+  command->add_option("grid", options->grid, "A grid; `kvcheck list grids` shows all")->required();
+  command->add_option("--target", options->target, "Target to judge")->required();
+  command->add_option("--against", options->against,
+                      "Compare with this target bit for bit, say another release");
+  command->add_option("--workers", options->workers,
+                      "Threads, each with a target of its own (default: one for each core)");
+  command->add_option("--case-timeout", options->case_seconds,
+                      "Seconds that a foreign target may take for one request (default: 10)");
+  command->add_option("--out", options->out, "Folder of runs and corpus (default: .kvcheck)");
+  command->add_flag("--json", options->json, "The counts and cells as JSON");
+  command->add_flag("--quiet", options->quiet, "No progress");
+  command->footer(
+      "Example: kvcheck sweep causal-past --target onnxruntime\n"
+      "Example: kvcheck sweep windowed-small --target onnxruntime --against onnxruntime@1.31.1\n"
+      "Exit code: 0 all agree, 1 some diverge, 2 undecided, 254 bad usage, 255 own fault");
+  command->callback([options, &context] { context.exit_code = sweep_command(*options, context); });
+}
+
 void add_bench(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command =
@@ -171,10 +194,11 @@ void add_audit(CLI::App& app, CommandContext& context) {
 
 void add_list(CLI::App& app, CommandContext& context) {
   auto options = std::make_shared<ListOptions>();
-  CLI::App* command = app.add_subcommand("list", "Show targets, properties or planted faults");
-  command->add_option("what", options->what, "targets, properties or faults")
+  CLI::App* command =
+      app.add_subcommand("list", "Show targets, properties, grids or planted faults");
+  command->add_option("what", options->what, "targets, properties, grids or faults")
       ->required()
-      ->check(CLI::IsMember({"targets", "properties", "faults"}));
+      ->check(CLI::IsMember({"targets", "properties", "grids", "faults"}));
   command->add_flag("--json", options->json, "As JSON");
   command->footer("Example: kvcheck list targets");
   command->callback([options, &context] { context.exit_code = list_command(*options, context); });
@@ -192,6 +216,7 @@ int run_command_line(int argc, const char* const* argv, CommandContext& context)
   add_report(app, context);
   add_expect(app, context);
   add_timeline(app, context);
+  add_sweep(app, context);
   add_bench(app, context);
   add_audit(app, context);
   add_list(app, context);

@@ -6,6 +6,7 @@
 
 #include "kernels/registry.h"
 #include "properties/catalog.h"
+#include "properties/sweep/grid.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -40,9 +41,21 @@ Json faults_json() {
                     {"kind", fault.kind},
                     {"statement", fault.statement},
                     {"one_row", fault.one_row},
-                    {"reports", fault.reports}});
+                    {"reports", fault.reports},
+                    {"from_length", fault.from_length}});
   }
   return {{"faults", list}};
+}
+
+Json grids_json() {
+  auto list = Json::array();
+  for (const Grid& grid : grids()) {
+    list.push_back({{"name", grid.name},
+                    {"configurations", grid.count},
+                    {"statement", grid.statement},
+                    {"arithmetic", grid.arithmetic}});
+  }
+  return {{"grids", list}};
 }
 
 void print(const Json& json, std::ostream& out) {
@@ -55,6 +68,10 @@ void print(const Json& json, std::ostream& out) {
       out << fmt::format("{:<22} {:<10} {}\n", item["name"].get<std::string>(),
                          item["version"].get<std::string>(),
                          available ? "available" : item["reason"].get<std::string>());
+    } else if (item.contains("configurations")) {
+      out << fmt::format("{:<16} {:>9}  {}\n", item["name"].get<std::string>(),
+                         with_commas(item["configurations"].get<std::int64_t>()),
+                         item["statement"].get<std::string>());
     } else {
       out << fmt::format("{}+{:<32} {:<18} {}\n", item["target"].get<std::string>(),
                          item["name"].get<std::string>(), item["kind"].get<std::string>(),
@@ -68,6 +85,7 @@ void print(const Json& json, std::ostream& out) {
 int list_command(const ListOptions& options, CommandContext& context) {
   const Json list = options.what == "targets"      ? targets_json()
                     : options.what == "properties" ? properties_json()
+                    : options.what == "grids"      ? grids_json()
                                                    : faults_json();
   if (options.json) {
     context.out << list.dump(1) << "\n";

@@ -8,7 +8,7 @@
 namespace kvcheck::properties {
 
 struct ListOptions {
-  std::string what;  ///< "targets", "properties" or "faults".
+  std::string what;  ///< "targets", "properties", "grids" or "faults".
   bool json = false;
 };
 

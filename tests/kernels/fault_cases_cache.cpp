@@ -236,14 +236,14 @@ std::vector<FaultCase> width_cases() {
     });
   };
   return {
-      {"row_in_seven_bits",
-       with(full_cache(), [](SessionConfig& c) { c.capacity = 130; }),
-       append_at(128),
-       {0, 128},
-       {128, -7}},
-      // 16 rows of 64 f32 are 4096 bytes.
-      {"offset_in_twelve_bits", wide(20), append_at(16), {0, 16}, {16, -7}},
-      {"entry_offset_in_twelve_bits",
+      {"row_in_four_bits",
+       with(full_cache(), [](SessionConfig& c) { c.capacity = 20; }),
+       append_at(16),
+       {0, 16},
+       {16, -7}},
+      // Two rows of 64 f32 are 512 bytes.
+      {"offset_in_nine_bits", wide(20), append_at(2), {0, 2}, {2, -7}},
+      {"entry_offset_in_ten_bits",
        with(wide(16), [](SessionConfig& c) { c.batch = 2; }),
        [](Sequence& s) {
          s.append({1, 1});
@@ -251,14 +251,14 @@ std::vector<FaultCase> width_cases() {
        },
        {0, 1000},
        {1000, 0}},
-      // Position 256 counts as 0, which sees row 0 alone.
-      {"position_in_eight_bits",
-       with(full_cache(), [](SessionConfig& c) { c.capacity = 300; }),
+      // Position 16 counts as 0, which sees row 0 alone.
+      {"position_in_four_bits",
+       with(full_cache(), [](SessionConfig& c) { c.capacity = 20; }),
        [](Sequence& s) {
-         s.load({256});
+         s.load({16});
          return s.append({1});
        },
-       {128},
+       {8},
        {0}},
   };
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -163,6 +164,26 @@ TEST(ElementType, NamesReadBack) {
   EXPECT_EQ(element_type_from("f8"), std::nullopt);
   EXPECT_EQ(element_bytes(ElementType::bf16), 2u);
   EXPECT_EQ(element_bytes(ElementType::f64), 8u);
+}
+
+TEST(ElementTypes, RowsAreRoundedAndStoredLikeTheirElements) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> given{0.0,     -0.0,     1.0 / 3,   -1e-41, 6e-8, 65519.9, 65520.0,
+                                  3.39e38, -3.41e38, kInfinity, nan,    0.1,  5e-324,  2.5};
+  for (const ElementType type :
+       {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::f64}) {
+    const std::size_t width = element_bytes(type);
+    std::vector<std::byte> row(given.size() * width), single(width);
+    store_elements(type, given, row.data());
+    std::vector<double> rounded = given;
+    round_row(type, rounded);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      store_element(type, given[i], single.data());
+      EXPECT_EQ(std::memcmp(row.data() + i * width, single.data(), width), 0) << given[i];
+      const double alone = round_to(type, given[i]);
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(rounded[i]), std::bit_cast<std::uint64_t>(alone));
+    }
+  }
 }
 
 }  // namespace

@@ -201,6 +201,47 @@ TEST(RowBound, RescalesAreNoMoreThanTheLargerKeys) {
   EXPECT_NEAR(std::log1p(bound.growth()[0]) / profile.exp_error, 1, 1e-5);
 }
 
+TEST(RowBound, FewKeysAreRankedAsMany) {
+  ArithmeticProfile profile;
+  profile.max_rescales = 1 << 20;
+  profile.accumulator_roundoff = 0x1p-50;
+  for (const int count : {2, 31, 32, 33}) {
+    std::vector<KeyTerm> keys;
+    for (int j = 0; j < count; ++j) keys.push_back(key_of(j, j, 0, 1.0 / count));
+    RowBound bound(profile);
+    bound.set_row(1, keys, 1.6);
+    for (int j = 0; j < count; ++j) {
+      if (count - j > 31) continue;  // Beyond the buckets, where all keys count.
+      EXPECT_NEAR(std::log1p(bound.growth()[static_cast<std::size_t>(j)]) / profile.exp_error,
+                  count - j, 1e-3)
+          << j << " of " << count;
+    }
+  }
+}
+
+TEST(RowBound, RowsBeforeLeaveNoTrace) {
+  ArithmeticProfile profile;
+  profile.max_rescales = 7;
+  RowBound used(profile);
+  for (const std::size_t count : {3u, 1u, 300u, 3u, 40u, 1u}) {
+    for (const std::int64_t head_size : {8, 64, 8}) {
+      std::vector<KeyTerm> keys;
+      for (std::size_t j = 0; j < count; ++j) {
+        const double logit = std::sin(static_cast<double>(j + count));
+        keys.push_back(key_of(logit, 2, 0.25, 1.0 / static_cast<double>(count)));
+      }
+      RowBound fresh(profile);
+      for (RowBound* bound : {&used, &fresh}) bound->set_row(head_size, keys, 2, 5);
+      const LaneSums sums{0.5, 0.75, 3, 2, 0.125, 0.25};
+      const BoundTerms a = used.terms(sums, 0.5), b = fresh.terms(sums, 0.5);
+      EXPECT_EQ(a.total(), b.total());
+      EXPECT_EQ(a.weights, b.weights);
+      EXPECT_EQ(used.weight_error(0, 0.5), fresh.weight_error(0, 0.5));
+      EXPECT_EQ(used.lse_error(1.5, ElementType::f32), fresh.lse_error(1.5, ElementType::f32));
+    }
+  }
+}
+
 TEST(RowBound, GrowthIsNeverBelowTheExponential) {
   for (double u = 1e-9; u < 1; u *= 1.7) {
     ArithmeticProfile profile;

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/counter_hash.h"
+
 namespace kvcheck::model {
 namespace {
 
@@ -45,6 +47,33 @@ TEST(Mask, NoneHidesNothingAndAddsNothing) {
   scenario.mask.hidden_percent = 100;
   EXPECT_EQ(share(picture(scenario, 0, 0)), 0);
   EXPECT_EQ(mask_bias(scenario, 0, 0, {3}, {2}), 0);
+}
+
+/// Stored cases keep their masks: the cells of seed 5 as the hash of their coordinates.
+TEST(Mask, CellsAreHashesOfTheirCoordinates) {
+  Scenario scenario = masked(MaskKind::additive, 4);
+  scenario.mask.hidden_percent = 30;
+  scenario.steps = {Append{{7, 7}, {7, 7}, 0}};
+  const Timeline timeline(scenario);
+  for (const bool empty_rows : {false, true}) {
+    scenario.mask.empty_rows = empty_rows;
+    for (std::int64_t entry = 0; entry < 2; ++entry) {
+      for (std::int64_t head = 0; head < 2; ++head) {
+        const auto plane = [&](int purpose) { return counter_hash(5, purpose, entry, head); };
+        for (std::int64_t query = 0; query < 7; ++query) {
+          const bool hidden_row = empty_rows && counter_hash(plane(2), query) % 4 == 0;
+          for (std::int64_t key = 0; key < 7; ++key) {
+            const bool hidden = hidden_row || counter_hash(plane(1), query, key) % 100 < 30;
+            const MaskCell cell = mask_cell(scenario, timeline, 0, entry, head, query, {key});
+            ASSERT_EQ(cell.hides, hidden) << query << ' ' << key;
+            EXPECT_EQ(mask_hides(scenario, entry, head, {query}, {key}), hidden);
+            const auto step = static_cast<std::int64_t>(counter_hash(plane(3), query, key) % 129);
+            EXPECT_EQ(cell.bias, hidden ? 0 : static_cast<double>(step - 64) / 32);
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Mask, HidesTheAskedShareOfPairs) {

@@ -72,7 +72,6 @@ TESTED_ELSEWHERE = {
     "model/calls/gqa_rule_table.cpp": "tests/tool/call_rules_test.py",
     "model/calls/rule_break.h": GQA_RULES,
     "model/calls/tensor_info.cpp": GQA_RULES,
-    "model/cheap_row.cpp": "tests/model/oracle_test.cpp",
     "model/counter_hash.h": "tests/model/fill_test.cpp",
     "model/json_reader.h": "tests/model/scenario_json_test.cpp",
     "model/layouts/block.cpp": "tests/model/layout_test.cpp",

@@ -163,6 +163,8 @@ class MistakenTarget final : public Target {
     return std::make_unique<MistakenSession>(fault_, config, std::move(*session));
   }
 
+  Answer<CallResult> call(const OperatorCall& call) override { return kernel_->call(call); }
+
  private:
   Fault fault_;
   std::unique_ptr<Target> kernel_;

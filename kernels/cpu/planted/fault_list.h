@@ -1,6 +1,7 @@
 // What each planted fault is called, which targets have it and what it does.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -31,6 +32,7 @@ struct PlantedFault {
   bool one_row;
   const char* reports;  ///< Ids with a space between them.
   const char* statement;
+  std::int64_t from_length = 1;  ///< As FaultInfo::from_length.
 };
 
 /// What a query sees and how it sums.

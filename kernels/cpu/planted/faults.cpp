@@ -42,7 +42,7 @@ const std::vector<FaultInfo>& planted_faults() {
     std::vector<FaultInfo> list;
     for_each_fault([&](const PlantedFault& planted, const char* target) {
       list.push_back({planted.name, target, planted.kind, planted.statement, planted.one_row,
-                      words_of(planted.reports)});
+                      words_of(planted.reports), planted.from_length});
     });
     return list;
   }();

@@ -147,9 +147,9 @@ QueryCase mistaken_case(Fault fault, const SessionConfig& config, std::span<cons
   if (at.from_end && fault == Fault::capacity_for_length) at.anchor = config.capacity;
   if (at.from_end && fault == Fault::nonpad_limit_ignored) at.length = config.capacity;
   if (fault == Fault::length_one_too_many) ++at.length;
-  if (fault == Fault::position_in_eight_bits) {
-    at.past &= 255;
-    at.anchor &= 255;
+  if (fault == Fault::position_in_four_bits) {
+    at.past &= 15;
+    at.anchor &= 15;
   }
   if (fault == Fault::batch_maximum_for_length) {
     for (const EntryPlan& plan : plans) {
@@ -174,13 +174,13 @@ EntryRows distort_rows(Fault fault, std::span<const EntryPlan> plans,
 }
 
 std::int64_t distort_row(Fault fault, std::int64_t row, std::int64_t row_bytes) {
-  if (fault == Fault::row_in_seven_bits) return row & 127;
-  if (fault == Fault::offset_in_twelve_bits) return ((row * row_bytes) & 4095) / row_bytes;
+  if (fault == Fault::row_in_four_bits) return row & 15;
+  if (fault == Fault::offset_in_nine_bits) return ((row * row_bytes) & 511) / row_bytes;
   return row;
 }
 
 std::int64_t distort_entry(Fault fault, std::int64_t entry, std::int64_t bytes) {
-  return fault == Fault::entry_offset_in_twelve_bits && entry * bytes > 4095 ? 0 : entry;
+  return fault == Fault::entry_offset_in_ten_bits && entry * bytes > 1023 ? 0 : entry;
 }
 
 std::int64_t distort_key_head(Fault fault, std::int64_t kv_heads, std::int64_t head,

@@ -148,6 +148,8 @@ class OneRow final : public Target {
     return std::make_unique<OneRowSession>(config, std::move(*right), std::move(*wrong));
   }
 
+  Answer<CallResult> call(const OperatorCall& call) override { return healthy_->call(call); }
+
  private:
   std::unique_ptr<Target> healthy_, mistaken_;
   Capabilities capabilities_;
