@@ -126,6 +126,12 @@ struct Capabilities {
   ///   company_bits                 ... the other entries of the batch
   ///   rollback_bits                ... was appended and rolled back before
   ///   repeat_bits                  ... happened before: two runs are alike
+  ///   order_bits                   ... the order of the entries, of the KV heads, and of the query
+  ///                                heads of a KV head
+  ///   format_bits                  ... the form of inputs and buffers: packed or not, rank 3 or 4,
+  ///                                shared or separate; and whether an intermediate is asked for
+  ///   scaling_bits                 ... the power of two that values, or queries against the scale,
+  ///                                are multiplied with, but for that power
   ///   nan_safe                     promise: NaN in unspecified rows has no influence
   ///   nan_safe_gqa                 the same, of gqa alone
   ///   Limits, which take something away:

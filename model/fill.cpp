@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "model/counter_hash.h"
+#include "model/fill_shapes.h"
 
 namespace kvcheck::model {
 namespace {
@@ -20,6 +21,9 @@ constexpr double kQueryNoise = 0.25;
 
 /// Logit of a hit, for codes of magnitude 1.
 constexpr double kHitLogit = 6.0;
+
+/// The same where one key is to win.
+constexpr double kSelectLogit = 64.0;
 
 /// Keeps queries finite in every element type when a scenario's scale is tiny.
 constexpr double kLargestGain = 2048.0;
@@ -39,6 +43,25 @@ std::uint64_t row_hash(std::uint64_t head, Token token) {
 std::uint64_t row_hash(const Scenario& scenario, Tensor tensor, std::int64_t entry,
                        std::int64_t head, Token token) {
   return row_hash(head_hash(scenario, tensor, entry, head), token);
+}
+
+ShapedRow shaped_row(const Scenario& scenario, Tensor tensor, std::int64_t entry, std::int64_t head,
+                     Token token) {
+  const std::int64_t kv_head =
+      tensor == kQuery ? head / (scenario.query_heads / scenario.kv_heads) : head;
+  return {row_hash(scenario, tensor, entry, head, token),
+          counter_hash(scenario.fill.seed, scenario.fill.first_entry + entry, kv_head),
+          token.position.value};
+}
+
+/// Of the keys that a query must see, the one that it selects.
+void keep_one(NeedleSet& set, std::uint64_t hash) {
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < set.count; ++i) {
+    if (set.needles[i].weight == 1.0) set.needles[seen++] = set.needles[i];
+  }
+  if (seen > 0) set.needles[0] = set.needles[hash % seen];
+  set.count = std::min<std::size_t>(seen, 1);
 }
 
 double code_sign(std::uint64_t hash) { return 1.0 - 2.0 * static_cast<double>(hash & 1); }
@@ -83,10 +106,13 @@ std::int64_t position_lane(const Scenario& scenario, std::int64_t entry, std::in
 Fill::Fill(const Scenario& scenario, const Timeline& timeline)
     : scenario_(&scenario), timeline_(&timeline) {
   if (scenario.fill.kind == FillKind::literal) literal_.emplace(scenario, timeline);
-  if (scenario.fill.kind != FillKind::needles) return;
+  shaped_ = is_shaped_fill(scenario.fill.kind);
+  const bool selects = scenario.fill.kind == FillKind::selection;
+  pointed_ = scenario.fill.kind == FillKind::needles || selects;
+  if (!pointed_) return;
   const auto lanes = static_cast<double>(scenario.head_size);
   const double scale = std::abs(scenario.scale.value_or(1.0 / std::sqrt(lanes)));
-  needle_gain_ = std::min(kHitLogit / (lanes * scale), kLargestGain);
+  needle_gain_ = std::min((selects ? kSelectLogit : kHitLogit) / (lanes * scale), kLargestGain);
 
   const NeedleFinder finder(scenario, timeline);
   for (std::size_t step = 0; step < timeline.steps().size(); ++step) {
@@ -95,6 +121,9 @@ Fill::Fill(const Scenario& scenario, const Timeline& timeline)
       const auto b = static_cast<std::size_t>(entry);
       for (std::int64_t q = 0; q < timeline.steps()[step].entries[b].queries; ++q) {
         sets[b].push_back(finder.find(step, entry, q));
+        if (!selects) continue;
+        const std::int64_t position = timeline.steps()[step].entries[b].origin.value + q;
+        keep_one(sets[b].back(), counter_hash(scenario.fill.seed, position));
       }
     }
   }
@@ -118,11 +147,17 @@ double Fill::value_lane(std::uint64_t row, std::int64_t lane) const {
 
 double Fill::key(std::int64_t entry, std::int64_t kv_head, Token token, std::int64_t lane) const {
   if (literal_) return literal_->key(entry, kv_head, token, lane);
+  if (shaped_) {
+    return shaped_key(*scenario_, shaped_row(*scenario_, kKey, entry, kv_head, token), lane);
+  }
   return key_lane(row_hash(*scenario_, kKey, entry, kv_head, token), lane);
 }
 
 double Fill::value(std::int64_t entry, std::int64_t kv_head, Token token, std::int64_t lane) const {
   if (literal_) return literal_->value(entry, kv_head, token, lane);
+  if (shaped_) {
+    return shaped_value(*scenario_, shaped_row(*scenario_, kValue, entry, kv_head, token), lane);
+  }
   if (is_position_fill(scenario_->fill.kind)) {
     return lane == position_lane(*scenario_, entry, kv_head, token.position) ? 1.0 : 0.0;
   }
@@ -137,7 +172,7 @@ Fill::QueryRow Fill::query_source(std::size_t step, std::int64_t entry, std::int
   QueryRow row;
   row.own =
       row_hash(*scenario_, kQuery, entry, query_head, {{around.origin.value + query}, generation});
-  if (scenario_->fill.kind != FillKind::needles) return row;
+  if (!pointed_) return row;
   const std::int64_t kv_head = query_head / (scenario_->query_heads / scenario_->kv_heads);
   row.set = &needles_[step][b][static_cast<std::size_t>(query)];
   const std::uint64_t head = head_hash(*scenario_, kKey, entry, kv_head);
@@ -158,9 +193,20 @@ double Fill::query_lane(const QueryRow& row, std::int64_t lane) const {
   return round_to(scenario_->element_type, needle_gain_ * sum);
 }
 
+ShapedRow Fill::shaped_query_row(std::size_t step, std::int64_t entry, std::int64_t query_head,
+                                 std::int64_t query) const {
+  const EntryStep& around = timeline_->steps()[step].entries[static_cast<std::size_t>(entry)];
+  const std::int64_t generation = std::get<Append>(scenario_->steps[step]).generation;
+  return shaped_row(*scenario_, kQuery, entry, query_head,
+                    {{around.origin.value + query}, generation});
+}
+
 double Fill::query(std::size_t step, std::int64_t entry, std::int64_t query_head,
                    std::int64_t query, std::int64_t lane) const {
   if (literal_) return literal_->query(step, entry, query_head, query, lane);
+  if (shaped_) {
+    return shaped_query(*scenario_, shaped_query_row(step, entry, query_head, query), lane);
+  }
   return query_lane(query_source(step, entry, query_head, query), lane);
 }
 
@@ -172,9 +218,14 @@ void Fill::key_row(std::int64_t entry, std::int64_t kv_head, Token token,
     }
     return;
   }
+  std::int64_t lane = 0;
+  if (shaped_) {
+    const ShapedRow shape = shaped_row(*scenario_, kKey, entry, kv_head, token);
+    for (double& element : row) element = shaped_key(*scenario_, shape, lane++);
+    return;
+  }
   const std::uint64_t hash = row_hash(*scenario_, kKey, entry, kv_head, token);
   if (scenario_->fill.kind == FillKind::random) return normal_row(hash, row);
-  std::int64_t lane = 0;
   for (double& element : row) element = code(nth_of(hash, lane++));
 }
 
@@ -193,6 +244,11 @@ void Fill::value_row(std::int64_t entry, std::int64_t kv_head, Token token,
     return;
   }
   std::int64_t lane = 0;
+  if (shaped_) {
+    const ShapedRow shape = shaped_row(*scenario_, kValue, entry, kv_head, token);
+    for (double& element : row) element = shaped_value(*scenario_, shape, lane++);
+    return;
+  }
   if (is_position_fill(scenario_->fill.kind)) {
     const std::int64_t lit = position_lane(*scenario_, entry, kv_head, token.position);
     for (double& element : row) element = lane++ == lit ? 1.0 : 0.0;
@@ -213,10 +269,15 @@ void Fill::query_row(std::size_t step, std::int64_t entry, std::int64_t query_he
     std::ranges::fill(row, 0.0);
     return;
   }
+  std::int64_t lane = 0;
+  if (shaped_) {
+    const ShapedRow shape = shaped_query_row(step, entry, query_head, query);
+    for (double& element : row) element = shaped_query(*scenario_, shape, lane++);
+    return;
+  }
   const QueryRow source = query_source(step, entry, query_head, query);
   if (source.set == nullptr) return normal_row(source.own, row);
   // Each lane adds up in the order of query_lane().
-  std::int64_t lane = 0;
   for (double& element : row) element = kQueryNoise * roughly_normal(nth_of(source.own, lane++));
   for (std::size_t i = 0; i < source.set->count; ++i) {
     const double weight = source.set->needles[i].weight;

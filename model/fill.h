@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "model/fill_shapes.h"
 #include "model/literal.h"
 #include "model/needles.h"
 #include "model/position.h"
@@ -18,9 +19,12 @@
 
 namespace kvcheck::model {
 
-/// random: about N(0,1). All other kinds give K codes of +-[1, 1.25).
+/// random: about N(0,1). needles, selection and the position fills give K codes of +-[1, 1.25).
 /// needles: V as random; a query is the weighted sum of the signs of its needles' codes (see
 /// needles.h) and of a little noise, so that query heads differ. One hit gives a logit of about 7.
+/// selection: as needles, but a query is the code of one key that it sees, with a logit of about
+/// 64: that key wins, and the output is its value, but where two codes agree in nearly all lanes.
+/// extreme, ties, cancelling, integers: see fill_shapes.h.
 /// position_code, position_block: Q = 0; V is 1 at position_lane() and 0 elsewhere.
 /// literal: what the steps spell out.
 /// Values are those that the operator is given: before norm and rotary embedding, and before the
@@ -58,10 +62,14 @@ class Fill {
   QueryRow query_source(std::size_t step, std::int64_t entry, std::int64_t query_head,
                         std::int64_t query) const;
   double query_lane(const QueryRow& row, std::int64_t lane) const;
+  ShapedRow shaped_query_row(std::size_t step, std::int64_t entry, std::int64_t query_head,
+                             std::int64_t query) const;
 
   const Scenario* scenario_;
   const Timeline* timeline_;
   std::optional<LiteralFill> literal_;
+  bool shaped_ = false;
+  bool pointed_ = false;  // needles or selection
   double needle_gain_ = 0;
   std::vector<std::vector<std::vector<NeedleSet>>> needles_;  // [step][entry][query]
 };

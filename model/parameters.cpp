@@ -40,7 +40,7 @@ double norm_weight(const Scenario& scenario, NormSide side, std::int64_t lane) {
 float cache_scale(const Scenario& scenario, CacheSide side, std::int64_t kv_head,
                   std::int64_t lane) {
   const Quantisation& quantisation = scenario.cache.quantisation;
-  if (is_position_fill(scenario.fill.kind))
+  if (is_position_fill(scenario.fill.kind) || scenario.fill.kind == FillKind::integers)
     return static_cast<float>(power_of_two(quantisation.kind));
   const bool per_channel = quantisation.per_channel;
   const std::uint64_t hash = counter_hash(scenario.fill.seed, kScale, static_cast<int>(side),

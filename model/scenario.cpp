@@ -296,6 +296,16 @@ std::string_view to_string(FillKind kind) {
       return "position_code";
     case FillKind::position_block:
       return "position_block";
+    case FillKind::extreme:
+      return "extreme";
+    case FillKind::ties:
+      return "ties";
+    case FillKind::cancelling:
+      return "cancelling";
+    case FillKind::selection:
+      return "selection";
+    case FillKind::integers:
+      return "integers";
     case FillKind::literal:
       return "literal";
   }

@@ -53,6 +53,11 @@ enum class FillKind {
   needles,         ///< Keys are random codes, each query points at its own boundary positions.
   position_code,   ///< Q = 0, V one-hot in digit `index` of the position in base H.
   position_block,  ///< Q = 0, V one-hot for positions in [index*H, (index+1)*H), else 0.
+  extreme,         ///< Logits and values at the ends of what is finite.
+  ties,            ///< All logits of a query are equal and not 0.
+  cancelling,      ///< Values cancel in pairs: the output is far smaller than its terms.
+  selection,       ///< One key wins by far: the output is its value.
+  integers,        ///< Small integers and quarters.
   literal          ///< As the steps spell it out (StepTensors).
 };
 

@@ -28,7 +28,12 @@ struct QuerySpan {
   /// The length seen; -1 where every token asks its own query.
   std::int64_t seen;
   std::size_t step;
-  friend bool operator==(const QuerySpan&, const QuerySpan&) = default;
+  /// How often the run asked them before, of the same cache.
+  std::int64_t asked = 0;
+
+  bool same_kind(const QuerySpan& other) const {
+    return entry == other.entry && generation == other.generation && seen == other.seen;
+  }
 };
 
 std::vector<QuerySpan> queries_of(const OtherRun& run) {
@@ -44,6 +49,12 @@ std::vector<QuerySpan> queries_of(const OtherRun& run) {
       const std::int64_t first = state.origin.value;
       spans.push_back({b + run.first_entry, append->generation, first, first + state.queries,
                        own ? -1 : state.length, i});
+      QuerySpan& span = spans.back();
+      for (std::size_t s = 0; !own && s + 1 < spans.size(); ++s) {
+        const QuerySpan& before = spans[s];
+        const bool overlaps = before.first < span.end && span.first < before.end;
+        if (overlaps && before.same_kind(span)) ++span.asked;
+      }
     }
   }
   return spans;
@@ -56,11 +67,8 @@ void visit_shared(Case& main, const OtherRun& other, std::size_t first_step, con
   const auto theirs = queries_of(other);
   for (const QuerySpan& a : queries_of({main.scenario(), main.timeline(), main.execution()})) {
     if (a.step < first_step) continue;
-    // A run may ask the same query twice; what the same step answers is then the one to compare.
-    const bool same_step = std::find(theirs.begin(), theirs.end(), a) != theirs.end();
     for (const QuerySpan& b : theirs) {
-      if (same_step && b.step != a.step) continue;
-      if (a.entry != b.entry || a.generation != b.generation || a.seen != b.seen) continue;
+      if (!a.same_kind(b) || a.asked != b.asked) continue;
       const std::int64_t first = std::max(a.first, b.first), end = std::min(a.end, b.end);
       if (first >= end) continue;
       const Place mine{a.step, a.entry, first - a.first};
@@ -97,7 +105,7 @@ class QueryPair {
 
   /// Whether nothing of this query and the next `count` - 1 differs; false is no answer.
   bool same_bits(std::int64_t count) const {
-    if (bitwise_ && my_result().qk && their_result().qk) return false;
+    if (bitwise_ && shows_qk()) return false;
     const std::int64_t row = main_.scenario().query_heads * main_.scenario().value_head_size;
     const auto bytes = [&](const kernels::Tensor& output, const Place& place) {
       return elements(output, (place.entry * output.shape[1] + place.query) * row, count * row);
@@ -118,6 +126,12 @@ class QueryPair {
     return other_.execution.steps[theirs_.step].result;
   }
 
+  /// Whether both hand out the same intermediate.
+  bool shows_qk() const {
+    return my_result().qk && their_result().qk &&
+           main_.scenario().qk_output == other_.scenario.qk_output;
+  }
+
   std::optional<Difference> compare_output() const {
     const auto& s = main_.scenario();
     const auto& a = *my_result().output;
@@ -132,6 +146,7 @@ class QueryPair {
       const std::int64_t head = i / s.value_head_size, lane = i % s.value_head_size;
       const double ratio =
           bitwise_ ? std::numeric_limits<double>::infinity() : ratio_to_bound(x, y, head, lane);
+      if (std::max(std::abs(x), std::abs(y)) < other_.smallest) continue;
       if (ratio <= 1) continue;
       return difference(ratio, head, fmt::format("lane {}", lane), x, y);
     }
@@ -153,7 +168,7 @@ class QueryPair {
 
   /// Columns are positions, of which both runs show those that both sequences have.
   std::optional<Difference> compare_qk() const {
-    if (!my_result().qk || !their_result().qk) return std::nullopt;
+    if (!shows_qk()) return std::nullopt;
     const auto& a = *my_result().qk;
     const auto& b = *their_result().qk;
     const std::int64_t columns =

@@ -17,6 +17,8 @@ struct OtherRun {
   const Execution& execution;
   /// Entry of the other run that stands for entry b of the main one is b - first_entry.
   std::int64_t first_entry = 0;
+  /// Outputs below it in both runs may differ in bits: there the other run rounds elsewhere.
+  double smallest = 0;
 };
 
 /// Where two runs differ: the sentence, and the place in the main run.

@@ -30,22 +30,54 @@ bool take(Answer<T>&& answer, StepAnswer& out, Take&& take_value) {
   return false;
 }
 
-bool read_rows(kernels::Session& session, StepAnswer& out) {
-  return take(session.present(), out,
-              [&](kernels::CacheRows&& rows) { out.result.rows = std::move(rows); });
+/// Changes are undone in the opposite order.
+template <class Undo>
+void undo(const TensorChanges& changes, const Undo& one) {
+  for (auto change = changes.rbegin(); change != changes.rend(); ++change) one(**change);
+}
+
+bool read_rows(kernels::Session& session, const TensorChanges& changes, StepAnswer& out) {
+  return take(session.present(), out, [&](kernels::CacheRows&& rows) {
+    undo(changes, [&](const TensorChange& change) { change.rows(rows); });
+    out.result.rows = std::move(rows);
+  });
+}
+
+bool append(kernels::Session& session, kernels::StepRequest&& request, const TensorChanges& changes,
+            StepAnswer& out) {
+  for (const auto& change : changes) change->step(request);
+  return take(session.step(request), out, [&](kernels::StepResult&& result) {
+    undo(changes, [&](const TensorChange& change) {
+      change.answer(result);
+      if (result.rows) change.rows(*result.rows);
+    });
+    out.result = std::move(result);
+  });
+}
+
+bool load(kernels::Session& session, kernels::LoadRequest&& request, const TensorChanges& changes,
+          StepAnswer& out) {
+  for (const auto& change : changes) change->load(request);
+  return take(session.load(request), out, [](std::monostate) {});
+}
+
+bool roll_back(kernels::Session& session, std::vector<std::int64_t> tokens,
+               const TensorChanges& changes, StepAnswer& out) {
+  for (const auto& change : changes) change->rollback(tokens);
+  return take(session.rollback(tokens), out, [](std::monostate) {});
 }
 
 /// An inexact rollback asked of a target that promises to refuse it.
 void try_inexact_rollback(kernels::Session& session, const model::Rollback& rollback,
-                          StepAnswer& out, Execution& execution) {
+                          const TensorChanges& changes, StepAnswer& out, Execution& execution) {
   StepAnswer before, after;
-  if (!read_rows(session, before)) {
+  if (!read_rows(session, changes, before)) {
     out = before;
     return;
   }
-  if (take(session.rollback(rollback.tokens), out, [](std::monostate) {})) return;
+  if (roll_back(session, rollback.tokens, changes, out)) return;
   if (out.status != StepAnswer::Status::refused) return;
-  if (!read_rows(session, after)) {
+  if (!read_rows(session, changes, after)) {
     out = after;
     return;
   }
@@ -76,7 +108,11 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
   auto config = session_config(scenario, timeline, fill.poison(scenario.poison));
   config.threads = options.threads;
   config.isa = options.isa;
-  if (auto* told = dynamic_cast<ToldTarget*>(&target)) told->tell(scenario);
+  auto* told = dynamic_cast<ToldTarget*>(&target);
+  if (told) told->tell(scenario);
+  // What answers from the scenario sees no tensors.
+  const TensorChanges changes = told ? TensorChanges{} : options.changes;
+  for (const auto& change : changes) change->config(config);
   if (!take(target.open(config), execution.open,
             [&](std::unique_ptr<kernels::Session>&& opened) { session = std::move(opened); })) {
     return execution;
@@ -89,7 +125,7 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
     if (!timeline.steps()[i].defined) {
       if (const auto* rollback = std::get_if<model::Rollback>(&step);
           rollback && target.capabilities().has("checks_rollback")) {
-        try_inexact_rollback(*session, *rollback, out, execution);
+        try_inexact_rollback(*session, *rollback, changes, out, execution);
         execution.complete = out.status != StepAnswer::Status::broke;
       } else {
         execution.complete = true;
@@ -100,16 +136,13 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
     if (std::holds_alternative<model::Append>(step)) {
       auto request = step_request(scenario, timeline, fill, i);
       request.want_rows = rows;
-      answered = take(session->step(request), out,
-                      [&](kernels::StepResult&& result) { out.result = std::move(result); });
+      answered = append(*session, std::move(request), changes, out);
     } else if (std::holds_alternative<model::Past>(step)) {
-      answered = take(session->load(load_request(scenario, timeline, fill, i)), out,
-                      [](std::monostate) {});
+      answered = load(*session, load_request(scenario, timeline, fill, i), changes, out);
     } else {
-      answered = take(session->rollback(std::get<model::Rollback>(step).tokens), out,
-                      [](std::monostate) {});
+      answered = roll_back(*session, std::get<model::Rollback>(step).tokens, changes, out);
     }
-    if (answered && rows && !out.result.rows) answered = read_rows(*session, out);
+    if (answered && rows && !out.result.rows) answered = read_rows(*session, changes, out);
     if (!answered) return execution;
   }
   execution.complete = true;

@@ -10,6 +10,7 @@
 #include "model/fill.h"
 #include "model/scenario.h"
 #include "model/timeline.h"
+#include "properties/tensor_change.h"
 
 namespace kvcheck::properties {
 
@@ -37,8 +38,10 @@ struct Execution {
 struct ExecuteOptions {
   bool want_rows = true;
   std::vector<bool> rows_at = {};  ///< Of each step whether rows are wanted; empty = of all.
-  int threads = 0;                 ///< SessionConfig::threads; 0 = as many as the target likes.
-  std::string isa = {};            ///< SessionConfig::isa; empty = the target's widest.
+  /// Of what the target is given, first to last; what it answers is changed back.
+  TensorChanges changes = {};
+  int threads = 0;       ///< SessionConfig::threads; 0 = as many as the target likes.
+  std::string isa = {};  ///< SessionConfig::isa; empty = the target's widest.
 };
 
 /// Runs the scenario. Stops at the first refusal or break, and before the first step that the

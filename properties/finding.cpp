@@ -1,17 +1,55 @@
 // Investigation of a failure.
 #include "properties/finding.h"
 
+#include <exception>
+
 #include <fmt/format.h>
 
 #include "model/scenario_json.h"
 #include "properties/convert.h"
 #include "properties/diagnosis.h"
 #include "properties/evidence.h"
-#include "properties/search.h"
 #include "shrinkers/explain.h"
 
 namespace kvcheck::properties {
 namespace {
+
+/// Further runs of a scenario that did not fail in every run of the gate, for its rate.
+constexpr int kRateRuns = 7;
+
+/// Runs of each candidate while an intermittent failure is shrunk.
+constexpr int kIntermittentTries = 5;
+
+bool fails_once(kernels::Target& target, const Property& property, Kind kind,
+                const model::Scenario& scenario, const FindingOptions& options) {
+  try {
+    Case c(target, scenario);
+    const Judgement judgement = judge(c, property);
+    if (judgement.verdict != Verdict::failed || judgement.kind != kind) return false;
+    return !options.explains || options.explains(c, property, judgement) == options.known;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+/// Whether runs of the same scenario in fresh sessions give outputs of other bits.
+bool outputs_differ(kernels::Target& target, const model::Scenario& scenario,
+                    const FindingOptions& options) {
+  if (options.gate_runs == 0 || !target.capabilities().outputs) return false;
+  std::vector<std::vector<std::byte>> first;
+  for (int run = 0; run < options.gate_runs; ++run) {
+    if (options.before_run) options.before_run(scenario);
+    Case c(target, scenario);
+    std::vector<std::vector<std::byte>> outputs;
+    for (const StepAnswer& answer : c.execution().steps) {
+      const bool given = answer.status == StepAnswer::Status::ok && answer.result.output;
+      outputs.push_back(given ? answer.result.output->bytes : std::vector<std::byte>{});
+    }
+    if (run > 0 && outputs != first) return true;
+    first = std::move(outputs);
+  }
+  return false;
+}
 
 std::vector<std::string> explanation_text(const shrinkers::Explanation& explanation) {
   std::vector<std::string> lines;
@@ -30,13 +68,14 @@ std::string signature(const std::string& property, const std::string& target, Ki
 }
 
 shrinkers::StillFails still_fails_with(kernels::Target& target, const Property& property, Kind kind,
-                                       int tries) {
-  return [&target, &property, kind, tries](const model::Scenario& scenario) {
+                                       int tries, const FindingOptions& options) {
+  return [&target, &property, kind, tries, options](const model::Scenario& scenario) {
     if (!unsupported_reason(target.capabilities(), scenario).empty()) return false;
     if (!property.inapplicable(scenario, target.capabilities()).empty()) return false;
     for (int i = 0; i < tries; ++i) {
-      const Judgement judgement = judge_fresh(target, scenario, property);
-      if (judgement.verdict == Verdict::failed && judgement.kind == kind) return true;
+      if (options.interrupted && *options.interrupted) return false;
+      if (options.before_run) options.before_run(scenario);
+      if (fails_once(target, property, kind, scenario, options)) return true;
     }
     return false;
   };
@@ -53,12 +92,19 @@ FindingRecord investigate(kernels::Target& target, const Property& property,
   finding.first = finding.worst = scenario;
   finding.worst_ratio = judgement.max_ratio;
 
-  const auto once = still_fails_with(target, property, judgement.kind, 1);
-  int again = 0;
+  const auto once = still_fails_with(target, property, judgement.kind, 1, options);
+  int again = 0, runs = options.gate_runs;
   for (int i = 0; i < options.gate_runs; ++i) again += once(scenario) ? 1 : 0;
   finding.deterministic = again == options.gate_runs;
+  if (!finding.deterministic) {
+    for (; runs < options.gate_runs + kRateRuns; ++runs) again += once(scenario) ? 1 : 0;
+  }
+  finding.failure_rate = runs > 0 ? static_cast<double>(again) / runs : 1;
+  finding.bits_differ = outputs_differ(target, scenario, options);
   const auto still_fails =
-      finding.deterministic ? once : still_fails_with(target, property, judgement.kind, 5);
+      finding.deterministic
+          ? once
+          : still_fails_with(target, property, judgement.kind, kIntermittentTries, options);
   finding.minimal = scenario;
   if (again > 0) {
     const auto shrunk = shrinkers::shrink(scenario, still_fails, judgement.hint, options.shrink);
@@ -91,8 +137,11 @@ FindingRecord investigate(kernels::Target& target, const Property& property,
     }
   }
   if (!finding.deterministic) {
-    finding.evidence.notes.push_back(fmt::format(
-        "Not deterministic: failed in {} of {} further runs.", again, options.gate_runs));
+    finding.evidence.notes.push_back(
+        fmt::format("Not deterministic: failed in {} of {} further runs.", again, runs));
+  }
+  if (finding.bits_differ) {
+    finding.evidence.notes.push_back("The outputs of further runs differ in their bits.");
   }
   return finding;
 }

@@ -1,7 +1,12 @@
 // From a failed judgement to a finding: determinism gate, shrinking, explanation, evidence.
 #pragma once
 
+#include <atomic>
+#include <functional>
+#include <string>
+
 #include "kernels/target.h"
+#include "properties/case_judge.h"
 #include "properties/catalog.h"
 #include "properties/run_record.h"
 #include "shrinkers/shrink.h"
@@ -12,6 +17,11 @@ struct FindingOptions {
   shrinkers::Budget shrink;
   bool explain = true;
   int gate_runs = 3;  ///< Further runs of the failing scenario before it is shrunk.
+  const std::atomic<bool>* interrupted = nullptr;  ///< Ends the investigation: best so far.
+  std::function<void(const model::Scenario&)> before_run{};  ///< Before every further run.
+  /// What explains failures, and what explained this one: only such count as the same.
+  Explains explains{};
+  std::string known{};
 };
 
 /// Everything about one signature that can be learned by running the target again. Fields that
@@ -26,6 +36,6 @@ std::string signature(const std::string& property, const std::string& target, Ki
 /// The predicate of shrinking: the scenario is one that the target claims, and `property` fails
 /// on it with `kind`.
 shrinkers::StillFails still_fails_with(kernels::Target& target, const Property& property, Kind kind,
-                                       int tries);
+                                       int tries, const FindingOptions& options = {});
 
 }  // namespace kvcheck::properties

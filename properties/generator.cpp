@@ -126,7 +126,12 @@ class Drawing {
   }
 
   void draw_data() {
-    s_.fill.kind = draw_.percent(50) ? model::FillKind::random : model::FillKind::needles;
+    using enum model::FillKind;
+    const int kind = static_cast<int>(draw_.between(0, 99));
+    s_.fill.kind = kind < 40 ? random
+                   : kind < 75
+                       ? needles
+                       : draw_.pick(std::vector{extreme, ties, cancelling, selection, integers});
     s_.fill.seed = draw_.bits() & 0xffffffffu;
     const int poison = static_cast<int>(draw_.between(0, 99));
     s_.poison = poison < 45   ? model::Poison::finite

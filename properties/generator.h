@@ -23,6 +23,7 @@ struct GeneratorFocus {
   /// Absolute length at the queries that are judged, about; with few queries, heads and lanes, so
   /// that a long context stays cheap. 0 = any, mostly short.
   std::int64_t context_length = 0;
+  friend bool operator==(const GeneratorFocus&, const GeneratorFocus&) = default;
 };
 
 /// Whether the target takes anything within the focus.

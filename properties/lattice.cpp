@@ -3,6 +3,7 @@
 #include <string>
 
 #include "properties/convert.h"
+#include "properties/covering_rows.h"
 #include "properties/generator.h"
 
 namespace kvcheck::properties {
@@ -199,6 +200,46 @@ void add_features(std::vector<Scenario>& grid, const kernels::Capabilities& targ
   }
 }
 
+/// Every pair of boundary values of shape, lengths and cache, in few scenarios.
+void add_pairs(std::vector<Scenario>& grid, const kernels::Capabilities& target) {
+  const std::int64_t lanes = std::max<std::int64_t>(8, target.head_size_multiple);
+  const std::vector<std::string> types(target.element_types.begin(), target.element_types.end());
+  if (types.empty()) return;
+  constexpr std::int64_t kKvHeads[] = {1, 2, 3}, kGroups[] = {1, 2, 5}, kWindows[] = {1, 2, 4};
+  constexpr std::int64_t kSpare[] = {0, 1, 5};
+  for (const auto layout : {model::LayoutKind::block, model::LayoutKind::full}) {
+    const int sizes = target.head_size_multiple == 1 ? 3 : 2;
+    for (const auto& row :
+         covering_rows({2, 3, 3, sizes, static_cast<int>(types.size()), 3, 3, 6, 4, 3})) {
+      Scenario s;
+      s.batch = 1 + row[0];
+      s.kv_heads = kKvHeads[row[1]];
+      s.query_heads = s.kv_heads * kGroups[row[2]];
+      s.head_size = s.value_head_size = row[3] == 2 ? 5 : lanes * (1 + row[3]);
+      s.element_type = *model::element_type_from(types[static_cast<std::size_t>(row[4])]);
+      const std::int64_t window = kWindows[row[5]], capacity = window + kSpare[row[6]];
+      s.cache.layout = layout;
+      s.cache.window_size = window;
+      if (layout == model::LayoutKind::block) s.cache.capacity = capacity;
+      s.fill.kind = model::FillKind::needles;
+      const std::int64_t prompts[] = {1, window, window + 1, capacity, capacity + 1, 2 * capacity};
+      const std::int64_t chunks[] = {1, window, capacity, capacity + 1};
+      const auto append = [&](std::int64_t n, std::int64_t generation) {
+        const std::vector<std::int64_t> tokens(static_cast<std::size_t>(s.batch), n);
+        s.steps.emplace_back(Append{tokens, tokens, generation});
+      };
+      append(prompts[row[7]], 0);
+      append(chunks[row[8]], 0);
+      if (row[9] > 0) {
+        s.steps.emplace_back(
+            Rollback{std::vector<std::int64_t>(static_cast<std::size_t>(s.batch), row[9])});
+      }
+      append(1, row[9] > 0 ? 1 : 0);
+      add(grid, target, s);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Scenario> lattice(const kernels::Capabilities& target) {
@@ -208,6 +249,7 @@ std::vector<Scenario> lattice(const kernels::Capabilities& target) {
   add_windowed(grid, target, model::LayoutKind::min_overflow);
   add_full(grid, target);
   add_features(grid, target);
+  add_pairs(grid, target);
   return grid;
 }
 

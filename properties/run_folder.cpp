@@ -49,12 +49,29 @@ void RunFolder::write_current(const std::string& target, const model::Scenario& 
   // Renamed into place: a kill at any moment leaves the old scenario or the new one, whole.
   const fs::path partial = path_ / "current.json.partial";
   std::ofstream(partial, std::ios::trunc) << json.dump() << "\n";
-  fs::rename(partial, path_ / "current.json");
+  fs::rename(partial, current_file());
 }
 
 void RunFolder::clear_current() const {
   std::error_code ignored;
-  fs::remove(path_ / "current.json", ignored);
+  fs::remove(current_file(), ignored);
+}
+
+void RunFolder::clear_places() const {
+  std::error_code ignored;
+  fs::remove(places_file(), ignored);
+}
+
+void RunFolder::append_observations(const std::string& lines) const {
+  if (!lines.empty()) std::ofstream(observations_file(), std::ios::app | std::ios::binary) << lines;
+}
+
+void RunFolder::trim_observations(std::int64_t lines) const {
+  std::ifstream in(observations_file(), std::ios::binary);
+  if (!in) return;
+  std::string kept, line;
+  for (std::int64_t i = 0; i < lines && std::getline(in, line); ++i) kept += line + "\n";
+  shrinkers::write_atomically(observations_file(), kept);
 }
 
 RunRecord read_record(const fs::path& file_or_folder) {

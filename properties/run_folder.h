@@ -11,12 +11,13 @@
 
 namespace kvcheck::properties {
 
-/// Where runs and findings are kept: DIR/runs/NAME/, DIR/corpus/failing/, DIR/corpus/origin/ and
-/// DIR/last, which names the newest run.
+/// Where runs and findings are kept: DIR/runs/NAME/, DIR/corpus/failing/, DIR/corpus/origin/,
+/// DIR/corpus/near/ and DIR/last, which names the newest run.
 struct Store {
   std::filesystem::path root;
   std::filesystem::path failing() const { return root / "corpus" / "failing"; }
   std::filesystem::path origin() const { return root / "corpus" / "origin"; }
+  std::filesystem::path near() const { return root / "corpus" / "near"; }
   std::filesystem::path runs() const { return root / "runs"; }
   /// The newest run, empty when there was none.
   std::optional<std::filesystem::path> last_run() const;
@@ -32,12 +33,23 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path record_file() const { return path_ / "run.json"; }
   std::filesystem::path page_file() const { return path_ / "page.html"; }
+  /// Which case every worker is at (case_places.h).
+  std::filesystem::path places_file() const { return path_ / "cases.json"; }
+  /// The scenario that is run again, or that crashed.
+  std::filesystem::path current_file() const { return path_ / "current.json"; }
+  std::filesystem::path observations_file() const { return path_ / "observations.jsonl"; }
 
   void write_record(const RunRecord& record) const;
-  /// The scenario about to run, so that a crash leaves it behind. Not synced: it must survive this
-  /// process, not a power cut.
+  /// The scenario about to run again, so that a crash leaves it behind. Not synced: it must survive
+  /// this process, not a power cut.
   void write_current(const std::string& target, const model::Scenario& scenario) const;
   void clear_current() const;
+  void clear_places() const;
+
+  /// Adds lines to observations.jsonl; nothing for no lines.
+  void append_observations(const std::string& lines) const;
+  /// Keeps the first `lines` of observations.jsonl: those that a record has counted.
+  void trim_observations(std::int64_t lines) const;
 
  private:
   std::filesystem::path path_;

@@ -33,13 +33,59 @@ struct PropertyRecord {
   std::int64_t skipped = 0, blind = 0, failed = 0, errored = 0;
   std::string reason;          ///< Why nothing was judged, or the first error.
   double max_bound_ratio = 0;  ///< Largest |error| / bound seen; 0 where no values are compared.
+  std::int64_t known = 0;      ///< Failures that an entry of the ledger explains; not in `failed`.
 };
 
 /// How often a class of situation was reached.
 struct CoverageRecord {
   std::string name;  ///< "buffer wrapped many times", "one query, several new keys", ...
   std::string target;
-  std::int64_t hits = 0, cases = 0;
+  std::int64_t hits = 0, cases = 0;  ///< Of all phases.
+  /// Of the random phase, by which the class is judged.
+  std::int64_t drawn_hits = 0, drawn = 0;
+  double required = 0;   ///< Least share of the random scenarios; 0 = none is asked for.
+  std::string status{};  ///< "met", "unmet", or "open": too few scenarios to tell.
+};
+
+/// One phase of the search on one target.
+struct PhaseRecord {
+  std::string phase, target;
+  std::int64_t cases = 0;
+  std::int64_t rejected = 0;                   ///< Addresses where nothing valid was drawn.
+  double draw_seconds = 0, judge_seconds = 0;  ///< Summed over the workers.
+  std::uint64_t next = 0;                      ///< Index with which a resumed run goes on.
+  std::string stop;  ///< "running", "done", "cases", "time", "interrupted".
+};
+
+/// A scenario near its bound, from which the targeted phase starts.
+struct CandidateRecord {
+  std::string target, phase;
+  std::uint64_t index = 0;
+  double score = 0;     ///< Largest bound ratio; below 0: blind.
+  bool in_use = false;  ///< False: for the next round.
+  model::Scenario scenario;
+};
+
+/// An entry of the ledger of known findings that holds for a target of the run.
+struct KnownRecord {
+  std::string file, target, title;
+  std::string reference;  ///< Public issue, or the sentence of the contract that is broken.
+  std::int64_t hits = 0;  ///< Failures that it explains.
+  bool tried = false;     ///< Its own case was run.
+  bool fixed = false;     ///< Its own case passed.
+};
+
+/// What a run was asked for; with it a killed run goes on.
+struct RunSettings {
+  std::vector<std::string> targets, properties, focus, phases;
+  std::int64_t cases = 0;
+  double seconds = 0;
+  double case_seconds = 0, shrink_seconds = 0;
+  std::int64_t shrink_evaluations = 0;
+  std::int64_t context = 0;
+  bool observations = false;
+  std::vector<model::Scenario> named;  ///< Scenarios given one by one.
+  std::vector<std::string> corpus;     ///< Hashes of the corpus as the run found it.
 };
 
 /// Distribution of bound ratios of one target and element type, over all elements compared.
@@ -124,6 +170,11 @@ struct FindingRecord {
   double seconds = 0;            ///< From the start of the run to the discovery.
   bool is_minimal = true;        ///< False: shrinking ran out of budget.
   bool deterministic = true;     ///< Failed in every one of three further runs.
+  double failure_rate = 1;       ///< Share of further runs that failed, where not all did.
+  bool bits_differ = false;      ///< Outputs of further runs differed in their bits.
+  bool investigated = true;      ///< False: the run ended before it was shrunk.
+  std::string phase;             ///< Of `first`; case_index is the index there.
+  std::string known;             ///< What explains it in the ledger; empty = it is new.
   std::int64_t occurrences = 1;  ///< Scenarios of this signature in the run.
   std::vector<ShrinkStep> trail;
   std::vector<std::string> explain;  ///< "head_size: any value tried fails (8, 16)".
@@ -147,7 +198,11 @@ struct RunRecord {
   std::vector<PropertyRecord> properties;
   std::vector<CoverageRecord> coverage;
   std::vector<ErrorRecord> errors;
+  std::vector<PhaseRecord> phases;
+  std::vector<CandidateRecord> candidates;
+  std::vector<KnownRecord> known;
   std::vector<FindingRecord> findings;
+  RunSettings settings;
   std::vector<std::string> notes;  ///< Broken corpus files, skipped phases, restarts.
 
   Verdict verdict() const;  ///< All properties merged.

@@ -33,11 +33,38 @@ void fields(auto& f, Of<PropertyRecord> auto& r) {
   f("property", r.property), f("statement", r.statement), f("target", r.target);
   f("status", r.status), f("scenarios", r.scenarios), f("skipped", r.skipped);
   f("blind", r.blind), f("failed", r.failed), f("errored", r.errored);
+  f("known", r.known);
   f("reason", r.reason), f("max_bound_ratio", r.max_bound_ratio);
 }
 
 void fields(auto& f, Of<CoverageRecord> auto& r) {
   f("name", r.name), f("target", r.target), f("hits", r.hits), f("cases", r.cases);
+  f("drawn_hits", r.drawn_hits), f("drawn", r.drawn);
+  f("required", r.required), f("status", r.status);
+}
+
+void fields(auto& f, Of<PhaseRecord> auto& r) {
+  f("phase", r.phase), f("target", r.target), f("cases", r.cases), f("rejected", r.rejected);
+  f("draw_seconds", r.draw_seconds), f("judge_seconds", r.judge_seconds);
+  f("next", r.next), f("stop", r.stop);
+}
+
+void fields(auto& f, Of<CandidateRecord> auto& r) {
+  f("target", r.target), f("phase", r.phase), f("index", r.index), f("score", r.score);
+  f("in_use", r.in_use), f("scenario", r.scenario);
+}
+
+void fields(auto& f, Of<KnownRecord> auto& r) {
+  f("file", r.file), f("target", r.target), f("title", r.title), f("reference", r.reference);
+  f("hits", r.hits), f("tried", r.tried), f("fixed", r.fixed);
+}
+
+void fields(auto& f, Of<RunSettings> auto& r) {
+  f("targets", r.targets), f("properties", r.properties), f("focus", r.focus);
+  f("phases", r.phases), f("cases", r.cases), f("seconds", r.seconds);
+  f("case_seconds", r.case_seconds), f("shrink_seconds", r.shrink_seconds);
+  f("shrink_evaluations", r.shrink_evaluations), f("context", r.context);
+  f("observations", r.observations), f("named", r.named), f("corpus", r.corpus);
 }
 
 void fields(auto& f, Of<ErrorRecord> auto& r) {
@@ -91,6 +118,9 @@ void fields(auto& f, Of<FindingRecord> auto& r) {
   f("evaluations", r.evaluations), f("seconds", r.seconds), f("minimal", r.minimal);
   f("case_index", r.case_index), f("occurrences", r.occurrences);
   f("is_minimal", r.is_minimal), f("deterministic", r.deterministic);
+  f("failure_rate", r.failure_rate), f("bits_differ", r.bits_differ);
+  f("investigated", r.investigated);
+  f("phase", r.phase), f("known", r.known);
   f("worst_ratio", r.worst_ratio), f("trail", r.trail), f("explain", r.explain);
   f("nearest_passing", r.nearest_passing), f("evidence", r.evidence);
   f("first", r.first), f("worst", r.worst);
@@ -105,7 +135,9 @@ void fields(auto& f, Of<RunRecord> auto& r) {
   f("started", r.started), f("machine", r.machine), f("compiler", r.compiler);
   f("flags", r.flags), f("arguments", r.arguments), f("stop", r.stop);
   f("targets", r.targets), f("properties", r.properties), f("coverage", r.coverage);
-  f("errors", r.errors), f("findings", r.findings), f("notes", r.notes);
+  f("errors", r.errors), f("phases", r.phases), f("candidates", r.candidates);
+  f("known", r.known);
+  f("findings", r.findings), f("settings", r.settings), f("notes", r.notes);
 }
 
 /// A target's last words may be any bytes; a record that cannot be written would lose the run.

@@ -2,57 +2,73 @@
 #include "properties/search.h"
 
 #include <algorithm>
-#include <cmath>
-#include <exception>
-#include <string>
+#include <limits>
+#include <mutex>
 
-#include <fmt/format.h>
-#include <rapidcheck/Random.h>
-
-#include "model/scenario_json.h"
-#include "properties/convert.h"
-#include "properties/coverage.h"
 #include "properties/finding.h"
+#include "properties/mutate.h"
+#include "properties/ordered_work.h"
 
 namespace kvcheck::properties {
 namespace {
 
-constexpr int kSizes = 101;  // RapidCheck sizes run from 0 to 100.
+/// Cases that a worker judges in one go, and the grain at which a killed run goes on.
+constexpr std::uint64_t kChunk = 16;
 
-ErrorRecord& error_record(RunRecord& record, const std::string& target, const std::string& type) {
-  for (auto& errors : record.errors) {
-    if (errors.target == target && errors.element_type == type) return errors;
+/// Share of the random cases, or of the time left for them, that the targeted phase gets.
+constexpr std::uint64_t kTargetedPercent = 15;
+
+/// Targeted cases between two looks at what came nearest to its bound.
+constexpr std::uint64_t kRound = 256;
+
+constexpr std::size_t kPool = 16;
+
+constexpr std::uint64_t kNoEnd = std::numeric_limits<std::uint64_t>::max();
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+StreamOptions stream_options(const SearchOptions& options, const std::string& target) {
+  StreamOptions stream;
+  stream.seed = options.seed;
+  stream.focus = options.focus;
+  stream.phases = options.phases;
+  stream.named = options.named;
+  for (const auto& entry : options.corpus) {
+    if (entry.target.empty() || entry.target == target) stream.corpus.push_back(entry.scenario);
   }
-  record.errors.push_back(
-      {target, type, 0, std::vector<std::int64_t>(error_bin_edges().size(), 0), 0, ""});
-  return record.errors.back();
+  return stream;
 }
 
-std::size_t error_bin(double ratio) {
-  const auto& edges = error_bin_edges();
-  return static_cast<std::size_t>(std::lower_bound(edges.begin(), edges.end(), ratio) -
-                                  edges.begin());
-}
-
-/// Mixes run seed and case index, so that a case is reached without drawing earlier ones.
-rc::Random case_random(std::uint64_t seed, std::uint64_t index) {
-  std::uint64_t x = seed + 0x9e3779b97f4a7c15ull * (index + 1);
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return rc::Random(x ^ (x >> 31));
+/// How a phase ends that has come to its end.
+const char* at_end(Phase phase) {
+  return phase == Phase::random || phase == Phase::targeted ? "cases" : "done";
 }
 
 }  // namespace
 
-Judgement judge_fresh(kernels::Target& target, const model::Scenario& scenario,
-                      const Property& property) {
-  try {
-    Case c(target, scenario);
-    return property.judge(c);
-  } catch (const std::exception& error) {
-    return {Verdict::errored, Kind::over_bound, error.what(), {}, 0};
+/// The targets of the workers; made when first asked for.
+class Search::Workers {
+ public:
+  Workers(kernels::Target& first, const SearchOptions& options)
+      : first_(first), options_(options), made_(options.make_target ? options.workers : 1) {}
+
+  std::size_t count() const { return std::max<std::size_t>(1, made_.size()); }
+
+  kernels::Target& target(std::size_t worker) {
+    if (count() == 1) return first_;
+    const std::scoped_lock lock(mutex_);
+    if (!made_[worker]) made_[worker] = options_.make_target();
+    return *made_[worker];
   }
-}
+
+ private:
+  kernels::Target& first_;
+  const SearchOptions& options_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<kernels::Target>> made_;
+};
 
 Search::Search(kernels::Target& target, const SearchOptions& options, RunRecord& record,
                Clock::time_point run_start, SearchObserver observer)
@@ -60,206 +76,196 @@ Search::Search(kernels::Target& target, const SearchOptions& options, RunRecord&
       options_(options),
       record_(record),
       run_start_(run_start),
-      observer_(std::move(observer)) {
-  const auto& capabilities = target.capabilities();
-  for (const Property* property : options.properties) {
-    PropertyRecord entry;
-    entry.property = property->id;
-    entry.statement = property->statement;
-    entry.target = capabilities.name;
-    entry.reason = unpromised(capabilities, property->promise);
-    record_.properties.push_back(entry);
-  }
-  for (const CoverageClass& item : coverage_classes()) {
-    coverage_.push_back(record_.coverage.size());
-    if (item.reachable(capabilities)) {
-      record_.coverage.push_back({item.name, capabilities.name, 0, 0});
-    } else {
-      coverage_.back() = SIZE_MAX;
-    }
-  }
+      observer_(std::move(observer)),
+      stream_(target.capabilities(), stream_options(options, target.capabilities().name)),
+      totals_(record, target.capabilities(), options.properties),
+      workers_(std::make_unique<Workers>(target, options)) {}
+
+Search::~Search() = default;
+
+bool Search::stop(Clock::time_point until) const {
+  return Clock::now() >= until || (options_.interrupted && *options_.interrupted);
 }
 
-bool Search::stop() const {
-  return Clock::now() >= options_.deadline || (options_.interrupted && *options_.interrupted);
-}
-
-PropertyRecord& Search::property_record(const Property& property) {
-  const auto it = std::find_if(
-      record_.properties.begin(), record_.properties.end(), [&](const PropertyRecord& entry) {
-        return entry.property == property.id && entry.target == target_.capabilities().name;
-      });
-  return *it;
+PhaseRecord& Search::phase_record(Phase phase) {
+  return phase_entry(record_, target_.capabilities().name, phase);
 }
 
 void Search::run() {
-  observer_.on_phase("corpus");
-  replay_corpus();
-  observer_.on_phase("lattice");
-  walk_lattice();
-  observer_.on_phase("random");
-  draw_random();
-}
-
-void Search::replay_corpus() {
-  for (const auto& folder : options_.corpus) {
-    const auto loaded = shrinkers::load_folder(folder);
-    for (const auto& broken : loaded.broken) {
-      const std::string note = fmt::format("corpus file {} was passed over: {}",
-                                           broken.file.filename().string(), broken.message);
-      if (std::find(record_.notes.begin(), record_.notes.end(), note) == record_.notes.end()) {
-        record_.notes.push_back(note);
-      }
-    }
-    for (const auto& stored : loaded.entries) {
-      if (stop()) return;
-      const auto& entry = stored.entry;
-      if (!entry.target.empty() && entry.target != target_.capabilities().name) continue;
-      if (!unsupported_reason(target_.capabilities(), entry.scenario).empty()) continue;
-      examine(entry.scenario, {}, options_.properties);
-    }
+  resume();
+  for (const Phase phase : {Phase::named, Phase::corpus, Phase::lattice}) {
+    run_streamed(phase, stream_.count(phase), options_.deadline);
   }
-}
-
-void Search::walk_lattice() {
-  for (const auto& scenario : lattice(target_.capabilities())) {
-    if (stop()) return;
-    const bool wanted =
-        scenario.op == model::Operator::attention
-            ? (scenario.nonpad_kv_seqlen ? options_.focus.attention_nonpad
-                                         : options_.focus.attention_past)
-            : (scenario.cache.layout != model::LayoutKind::full ? options_.focus.gqa_block
-                                                                : options_.focus.gqa_full);
-    if (wanted) examine(scenario, {}, options_.properties);
+  const bool targeted = options_.phases.count(Phase::targeted) > 0;
+  const auto cases = static_cast<std::uint64_t>(options_.cases);
+  const std::uint64_t aimed = targeted ? cases * kTargetedPercent / 100 : 0;
+  auto until = options_.deadline;
+  if (targeted && cases == 0) {
+    const auto left = std::max(options_.deadline - Clock::now(), Clock::duration::zero());
+    until -= left * kTargetedPercent / 100;
   }
+  run_streamed(Phase::random,
+               std::min(stream_.count(Phase::random), cases > 0 ? cases - aimed : kNoEnd), until);
+  if (targeted) run_targeted(cases > 0 ? aimed : kNoEnd);
+  record_candidates();
+  store_near();
 }
 
-void Search::draw_random() {
-  const auto generator = scenario_generator(target_.capabilities(), options_.focus);
-  std::int64_t drawn = 0;
-  for (std::uint64_t index = 0; !stop(); ++index) {
-    if (options_.cases > 0 && drawn >= options_.cases) return;
-    const int size = static_cast<int>(index % kSizes);
-    const auto scenario = generator(case_random(options_.seed, index), size).value();
-    // A draw that the target does not claim (an entry with no token, say) costs nothing.
-    if (!model::validate(scenario).empty() ||
-        !unsupported_reason(target_.capabilities(), scenario).empty()) {
-      continue;
-    }
-    ++drawn;
-    examine(scenario, {index, true}, options_.properties);
+void Search::run_streamed(Phase phase, std::uint64_t end, Clock::time_point until) {
+  if (options_.phases.count(phase) == 0 || stop(options_.deadline)) return;
+  run_cases(phase, phase_record(phase).next, end, until,
+            [&](std::uint64_t index) { return stream_.at(phase, index); });
+}
+
+void Search::run_targeted(std::uint64_t end) {
+  std::uint64_t next = phase_record(Phase::targeted).next;
+  if (next >= end && next > 0) phase_record(Phase::targeted).stop = at_end(Phase::targeted);
+  while (next < end && !cut_ && !stop(options_.deadline)) {
+    if (next % kRound == 0) pool_ = candidates_;
+    if (pool_.empty()) return;
+    record_candidates();
+    const std::uint64_t round_end = std::min(end, next - next % kRound + kRound);
+    run_cases(Phase::targeted, next, round_end, options_.deadline, [&](std::uint64_t index) {
+      Draw draw(case_random(~options_.seed, index, 0));
+      return mutate(*pool_[index % pool_.size()].scenario, target_.capabilities(), draw);
+    });
+    next = phase_record(Phase::targeted).next;
   }
 }
 
-void Search::examine(const model::Scenario& scenario, const Origin& origin,
-                     const std::vector<const Property*>& properties) {
-  observer_.before_case(scenario);
-  using enum Case::Mode;
-  Case c(target_, scenario, origin.random ? bundled : alone);
-  auto& errors = error_record(record_, target_.capabilities().name,
-                              std::string(to_string(scenario.element_type)));
-  c.ratio_sink = [&errors, &scenario](double ratio) {
-    if (std::isnan(ratio)) return;
-    ++errors.elements;
-    ++errors.histogram[error_bin(ratio)];
-    if (ratio > errors.max_ratio) {
-      errors.max_ratio = ratio;
-      errors.worst_hash = model::content_hash(scenario);
-    }
-  };
-  ++record_.scenarios;
-  note_coverage(c);
-  for (const Property* property : properties) {
-    if (!property->inapplicable(scenario, target_.capabilities()).empty()) continue;
-    Judgement judgement;
-    try {
-      judgement = judge(c, *property);
-    } catch (const std::exception& error) {
-      judgement = {Verdict::errored, Kind::over_bound, error.what(), {}, 0};
-    }
-    note_judgement(*property, judgement, c, origin);
-  }
-  observer_.after_case();
-}
-
-void Search::note_coverage(const Case& c) {
-  const auto& classes = coverage_classes();
-  for (std::size_t i = 0; i < classes.size(); ++i) {
-    if (coverage_[i] == SIZE_MAX) continue;
-    auto& entry = record_.coverage[coverage_[i]];
-    ++entry.cases;
-    entry.hits += classes[i].reached(c.scenario(), c.timeline()) ? 1 : 0;
-  }
-}
-
-void Search::note_judgement(const Property& property, const Judgement& judgement, const Case& c,
-                            const Origin& origin) {
-  PropertyRecord& entry = property_record(property);
-  ++record_.verdicts;
-  if (std::isfinite(judgement.max_ratio)) {
-    entry.max_bound_ratio = std::max(entry.max_bound_ratio, judgement.max_ratio);
-  }
-  switch (judgement.verdict) {
-    case Verdict::passed:
-      ++entry.scenarios;
-      break;
-    case Verdict::skipped:
-      ++entry.skipped;
-      break;
-    case Verdict::blind:
-      ++entry.blind;
-      break;
-    case Verdict::errored:
-      ++entry.errored;
-      break;
-    case Verdict::failed:
-      ++entry.scenarios;
-      ++entry.failed;
-      break;
-  }
-  if (judgement.verdict != Verdict::passed && entry.reason.empty()) entry.reason = judgement.text;
-  entry.status = entry.errored > 0     ? Verdict::errored
-                 : entry.failed > 0    ? Verdict::failed
-                 : entry.scenarios > 0 ? Verdict::passed
-                 : entry.blind > 0     ? Verdict::blind
-                                       : Verdict::skipped;
-  if (judgement.verdict == Verdict::failed) {
-    record_finding(property, judgement, c.scenario(), origin);
-  }
-}
-
-void Search::record_finding(const Property& property, const Judgement& judgement,
-                            const model::Scenario& scenario, const Origin& origin) {
-  const std::string key = signature(property.id, target_.capabilities().name, judgement.kind);
-  if (const auto known = findings_.find(key); known != findings_.end()) {
-    FindingRecord& finding = record_.findings[known->second];
-    ++finding.occurrences;
-    if (judgement.max_ratio > finding.worst_ratio) {
-      finding.worst_ratio = judgement.max_ratio;
-      finding.worst = scenario;
-    }
+void Search::run_cases(Phase phase, std::uint64_t first, std::uint64_t end, Clock::time_point until,
+                       const ScenarioAt& at) {
+  if (cut_) return;
+  if (first >= end) {
+    if (first > 0) phase_record(phase).stop = at_end(phase);
     return;
   }
-  const double found_after = std::chrono::duration<double>(Clock::now() - run_start_).count();
-  FindingRecord finding =
-      investigate(target_, property, judgement, scenario, {options_.shrink, true, 3});
-  finding.case_index = origin.case_index;
-  finding.seconds = found_after;
-  shrinkers::CorpusEntry stored;
-  stored.scenario = finding.minimal;
-  stored.property = property.id;
-  stored.target = finding.target;
-  stored.kind = to_string(judgement.kind);
-  stored.summary = finding.summary;
-  stored.seed = options_.seed;
-  stored.case_index = origin.random ? static_cast<std::int64_t>(origin.case_index) : -1;
-  finding.file = shrinkers::save(stored, options_.failing).filename().string();
-  stored.scenario = scenario;
-  stored.summary = judgement.text;
-  shrinkers::save(stored, options_.origin);
-  findings_[key] = record_.findings.size();
-  record_.findings.push_back(std::move(finding));
-  observer_.on_finding(record_.findings.back());
+  if (observer_.on_phase) observer_.on_phase(std::string(to_string(phase)));
+  const std::uint64_t chunks = end == kNoEnd ? kNoEnd : (end - first - 1) / kChunk + 1;
+  const auto chunk_end = [&](std::uint64_t chunk) {
+    return std::min(end, first + (chunk + 1) * kChunk);
+  };
+  in_order(
+      workers_->count(), 0, chunks,
+      [&](std::size_t worker, std::uint64_t chunk) {
+        return run_chunk(worker, phase, first + chunk * kChunk, chunk_end(chunk), until, at);
+      },
+      [&](std::uint64_t chunk, Tally&& tally) {
+        consume(phase, chunk_end(chunk), std::move(tally));
+      },
+      [&] { return stop(until); },
+      [&] {
+        if (observer_.tick) observer_.tick();
+      });
+  PhaseRecord& entry = phase_record(phase);
+  const bool interrupted = options_.interrupted && *options_.interrupted;
+  entry.stop = entry.next >= end
+                   ? (phase == Phase::random || phase == Phase::targeted ? "cases" : "done")
+               : interrupted ? "interrupted"
+                             : "time";
+  // The targeted phase goes on where the time of the random one ends.
+  if (phase == Phase::random && !interrupted) cut_ = false;
+}
+
+Tally Search::run_chunk(std::size_t worker, Phase phase, std::uint64_t first, std::uint64_t end,
+                        Clock::time_point until, const ScenarioAt& at) {
+  Tally tally;
+  kernels::Target& target = workers_->target(worker);
+  JudgeOptions options;
+  options.properties = &options_.properties;
+  options.known = options_.known;
+  options.observations = options_.observations;
+  options.run_start = record_.started;
+  options.candidates = options_.phases.count(Phase::targeted) > 0;
+  for (tally.end = first; tally.end < end && !stop(until); ++tally.end) {
+    const auto start = Clock::now();
+    const auto scenario = at(tally.end);
+    const auto drawn = Clock::now();
+    tally.draw_seconds += std::chrono::duration<double>(drawn - start).count();
+    if (!scenario) {
+      ++tally.rejected;
+      continue;
+    }
+    const Origin origin{phase, tally.end};
+    if (observer_.before_case) observer_.before_case(worker, origin, *scenario);
+    judge_case(target, *scenario, origin, options, tally);
+    tally.judge_seconds += seconds_since(drawn);
+  }
+  return tally;
+}
+
+void Search::consume(Phase phase, std::uint64_t end, Tally&& tally) {
+  const bool counted = !cut_;
+  cut_ = cut_ || tally.end < end;
+  // The record is whole before anything is written or run again: whatever moment a kill comes at,
+  // it says where to go on.
+  std::vector<std::pair<std::size_t, const Failure*>> fresh;
+  for (const Failure& failure : tally.failures) {
+    // What comes after a gap will be met again by a resumed run; only what is new is kept now.
+    if (!counted && findings_.count(signature_of(failure)) > 0) continue;
+    if (const auto index = note_failure(failure)) fresh.emplace_back(*index, &failure);
+  }
+  if (counted) {
+    totals_.add(tally, phase);
+    note_candidates(tally);
+    if (observer_.on_observations && !tally.observations.empty()) {
+      observer_.on_observations(tally.observations);
+    }
+  }
+  // On disk before the target is run again: it may break, hang or be killed there.
+  for (const auto& [index, failure] : fresh) store(record_.findings[index], failure->judgement);
+  if (!fresh.empty() && observer_.on_failure) observer_.on_failure();
+  for (const auto& [index, failure] : fresh) investigate_at(index, failure->judgement);
+}
+
+void Search::note_candidates(const Tally& tally) {
+  if (tally.candidates.empty()) return;
+  const auto before = candidates_;
+  candidates_.insert(candidates_.end(), tally.candidates.begin(), tally.candidates.end());
+  keep_best(candidates_, kPool);
+  const auto same = [](const Candidate& a, const Candidate& b) { return a.scenario == b.scenario; };
+  if (!std::equal(before.begin(), before.end(), candidates_.begin(), candidates_.end(), same)) {
+    record_candidates();
+  }
+}
+
+void Search::record_candidates() {
+  const std::string& name = target_.capabilities().name;
+  std::erase_if(record_.candidates, [&](const auto& entry) { return entry.target == name; });
+  for (const bool in_use : {true, false}) {
+    for (const Candidate& candidate : in_use ? pool_ : candidates_) {
+      record_.candidates.push_back({name, std::string(to_string(candidate.origin.phase)),
+                                    candidate.origin.index, candidate.score, in_use,
+                                    *candidate.scenario});
+    }
+  }
+}
+
+void Search::resume() {
+  const std::string& name = target_.capabilities().name;
+  for (const auto& entry : record_.candidates) {
+    if (entry.target != name) continue;
+    (entry.in_use ? pool_ : candidates_)
+        .push_back({entry.score,
+                    std::make_shared<const model::Scenario>(entry.scenario),
+                    {phase_from(entry.phase).value_or(Phase::random), entry.index}});
+  }
+  for (std::size_t i = 0; i < record_.findings.size(); ++i) {
+    const FindingRecord& finding = record_.findings[i];
+    if (finding.target != name) continue;
+    findings_[signature(finding.property, name, finding.kind) + "|" + finding.known] = i;
+  }
+  for (std::size_t i = 0; i < record_.findings.size(); ++i) {
+    const FindingRecord& finding = record_.findings[i];
+    if (finding.target != name || finding.investigated || stop(options_.deadline)) continue;
+    const Property* property = find_property(finding.property);
+    if (!property) continue;
+    Judgement judgement = judge_fresh(target_, finding.first, *property);
+    if (judgement.verdict != Verdict::failed) {
+      judgement = Judgement::failed(finding.kind, finding.summary);
+    }
+    investigate_at(i, judgement);
+  }
 }
 
 }  // namespace kvcheck::properties

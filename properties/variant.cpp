@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "properties/convert.h"
+
 namespace kvcheck::properties {
 namespace {
 
@@ -59,7 +61,7 @@ Comparison compare_variant(Case& c, const Variant& variant, bool bitwise) {
     result.broke = broke_off(variant.scenario, run);
     return result;
   }
-  const OtherRun other{variant.scenario, timeline, run, variant.first_entry};
+  const OtherRun other{variant.scenario, timeline, run, variant.first_entry, variant.smallest};
   for (const auto& [here, there] : variant.same_state) {
     if (!c.timeline().steps()[here].defined || !timeline.steps()[there].defined) break;
     result.difference = compare_rows(c, other, here, there, bitwise);
@@ -95,6 +97,15 @@ Judgement judge_variants(Case& c, const std::vector<Variant>& variants,
   });
 }
 
-bool promises(const Case& c, std::string_view feature) { return c.capabilities().has(feature); }
+model::Poison other_poison(const Case& c) {
+  if (bears_nan(c.capabilities(), c.scenario()) && c.scenario().poison != model::Poison::nan) {
+    return model::Poison::nan;
+  }
+  if (!bears_huge(c.capabilities(), c.scenario())) {
+    return c.scenario().poison == model::Poison::finite ? model::Poison::zero
+                                                        : model::Poison::finite;
+  }
+  return c.scenario().poison == model::Poison::huge ? model::Poison::finite : model::Poison::huge;
+}
 
 }  // namespace kvcheck::properties

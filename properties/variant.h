@@ -23,6 +23,7 @@ struct Variant {
   /// The steps whose rows are compared.
   std::vector<StepPair> same_state;
   std::int64_t first_entry = 0;  ///< As OtherRun's.
+  double smallest = 0;           ///< As OtherRun's.
   std::size_t first_step = 0;    ///< Of the case: outputs are compared from there on.
 };
 
@@ -67,7 +68,7 @@ struct VariantJudging {
 Judgement judge_variants(Case& c, const std::vector<Variant>& variants,
                          const VariantJudging& judging);
 
-/// Whether the target promises equal bits by `feature`.
-bool promises(const Case& c, std::string_view feature);
+/// A poison unlike the scenario's own; NaN only for targets that promise to bear it.
+model::Poison other_poison(const Case& c);
 
 }  // namespace kvcheck::properties

@@ -37,7 +37,7 @@ Element coverage_row(const properties::CoverageRecord& record, std::size_t index
     svg.add(filled(Path().rect(1, 1, std::max(2.0, 119 * share), 10), "resident"));
   }
   Element row("tr");
-  if (hits == 0) row.cls("warn");
+  if (hits == 0 || record.status == "unmet") row.cls("warn");
   row.add(row_head(record.name)).add(cell(record.target));
   row.add(number_cell(grouped(record.hits))).add(number_cell(grouped(record.cases)));
   row.add(number_cell(percent));
@@ -46,6 +46,10 @@ Element coverage_row(const properties::CoverageRecord& record, std::size_t index
     bar.add(Element("strong").cls("v-blind").text("◌ never reached"));
   } else {
     bar.add(svg);
+  }
+  if (record.status == "unmet") {
+    bar.add(Element("strong").cls("v-blind").text(
+        fmt::format(" unmet: {:.2g} % required", 100 * record.required)));
   }
   return row.add(bar);
 }
@@ -68,6 +72,24 @@ Element target_table(const RunRecord& record) {
     body.add(row.add(cell(target.available ? target.arithmetic : target.reason)));
   }
   return boxed(table.add(body), "Targets");
+}
+
+Element phase_table(const RunRecord& record) {
+  constexpr std::size_t kMost = 60;
+  Element table = table_head(
+      "Phases", {"phase", "target", "cases", "rejected", "drawing", "judging", "ended by"},
+      "  nnnn ");
+  Element body("tbody");
+  for (std::size_t i = 0; i < record.phases.size() && i < kMost; ++i) {
+    const auto& phase = record.phases[i];
+    Element row("tr");
+    row.add(row_head(phase.phase)).add(cell(phase.target));
+    row.add(number_cell(grouped(phase.cases))).add(number_cell(grouped(phase.rejected)));
+    row.add(number_cell(fmt::format("{:.1f} s", phase.draw_seconds)));
+    row.add(number_cell(fmt::format("{:.1f} s", phase.judge_seconds)));
+    body.add(row.add(cell(phase.stop)));
+  }
+  return boxed(table.add(body), "Phases");
 }
 
 }  // namespace
@@ -132,6 +154,7 @@ Element provenance_section(const RunRecord& record) {
   add_fact(list, "record schema", fmt::format("{}", record.schema));
   section.add(list);
   if (!record.targets.empty()) section.add(target_table(record));
+  if (!record.phases.empty()) section.add(phase_table(record));
   constexpr std::size_t kMost = 60;
   for (std::size_t i = 0; i < record.notes.size() && i < kMost; ++i) {
     section.add(note(record.notes[i]));

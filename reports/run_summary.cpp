@@ -54,6 +54,31 @@ std::string sentence_of(const RunRecord& record, const RunSummary& run) {
                      counted(total - passed, "was", "were"));
 }
 
+/// What the ledger and the coverage have to say.
+void add_remarks(const RunRecord& record, RunSummary& run) {
+  for (const auto& known : record.known) {
+    if (known.fixed) {
+      run.remarks.push_back(
+          fmt::format("FIXED: {} ({}): its case passes now on {}; take {} out of the ledger.",
+                      known.title, known.reference, known.target, known.file));
+    } else if (known.hits > 0) {
+      run.remarks.push_back(fmt::format("Known on {}, {}: {} ({}).", known.target,
+                                        counted(known.hits, "failure"), known.title,
+                                        known.reference));
+    }
+  }
+  for (const auto& row : record.coverage) {
+    if (row.status != "unmet") continue;
+    run.remarks.push_back(fmt::format(
+        "Coverage unmet, so the run decides nothing: {} on {} in {} of {} random scenarios; {:.2g} "
+        "% are required.",
+        row.name, row.target, grouped(row.drawn_hits), grouped(row.drawn), 100 * row.required));
+  }
+  if (record.stop == "hang") {
+    run.remarks.emplace_back("The run ended at a request that did not return.");
+  }
+}
+
 }  // namespace
 
 RunSummary summarise(const RunRecord& record) {
@@ -78,6 +103,7 @@ RunSummary summarise(const RunRecord& record) {
     run.remarks.push_back(fmt::format("{} no row in the table of properties.",
                                       counted(orphans, "finding has", "findings have")));
   }
+  add_remarks(record, run);
   if (record.stop == "interrupted") {
     run.remarks.emplace_back("The run was interrupted; this is what it had found until then.");
   } else if (record.stop == "running") {
@@ -111,12 +137,20 @@ std::string finding_facts(const properties::FindingRecord& finding) {
     out +=
         fmt::format("; {} of the run fail in this way", counted(finding.occurrences, "scenario"));
   }
+  if (!finding.investigated) return out + ". Not shrunk: the run ended before.";
   out += fmt::format(". Shrunk through {} in {}",
                      counted(static_cast<std::int64_t>(finding.trail.size()), "reduction"),
                      counted(finding.evaluations, "evaluation"));
   out += finding.is_minimal ? "; no smaller case fails in this way."
                             : "; the budget ran out, so a smaller case may exist.";
-  out += finding.deterministic ? " Fails every time." : " Does not fail every time.";
+  if (finding.deterministic) {
+    out += " Fails every time.";
+  } else if (finding.failure_rate < 1) {
+    out += fmt::format(" Fails in {:.0f} % of further runs.", 100 * finding.failure_rate);
+  } else {
+    out += " Does not fail every time.";
+  }
+  if (!finding.known.empty()) out += fmt::format(" Known: {}.", finding.known);
   return out;
 }
 

@@ -184,7 +184,7 @@ class TextReport {
     if (count == 0) return;
     line("");
     if (count > kMaxBlocks) never += fmt::format("; ... {} in all", count);
-    paragraph("Never reached: " + never, 2);
+    paragraph("NEVER REACHED (0 %): " + never, 2);
   }
 
   void finding(std::size_t index) {

@@ -139,10 +139,20 @@ std::int64_t fill_rank(model::FillKind kind) {
       return 2;
     case model::FillKind::random:
       return 3;
-    case model::FillKind::literal:
+    case model::FillKind::integers:
       return 4;
+    case model::FillKind::ties:
+      return 5;
+    case model::FillKind::selection:
+      return 6;
+    case model::FillKind::cancelling:
+      return 7;
+    case model::FillKind::extreme:
+      return 8;
+    case model::FillKind::literal:
+      return 9;
   }
-  return 5;
+  return 10;
 }
 
 bool smaller(const Scenario& a, const Scenario& b) { return rank_of(a) < rank_of(b); }

@@ -32,7 +32,10 @@ Capabilities gqa_claims() {
                   "load",
                   "rollback",
                   "queryless_append",
-                  "checks_rollback"};
+                  "checks_rollback",
+                  "order_bits",
+                  "format_bits",
+                  "scaling_bits"};
   return can;
 }
 

@@ -10,7 +10,7 @@ namespace kvcheck::properties {
 namespace {
 
 /// Multiplications that the exact model may spend on one run of a scenario.
-constexpr std::int64_t kMostWork = 4'000'000;
+constexpr std::int64_t kMostWork = 1'000'000;
 
 std::int64_t longest_past(const model::Scenario& s) {
   const auto* past = std::get_if<model::Past>(&s.steps.front());

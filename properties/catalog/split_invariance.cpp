@@ -4,6 +4,7 @@
 #include "properties/catalog.h"
 #include "properties/convert.h"
 #include "properties/draw.h"
+#include "properties/split.h"
 #include "properties/variant.h"
 
 namespace kvcheck::properties {
@@ -21,31 +22,8 @@ Variant with_words(const Variant& way, const char* words) {
   return result;
 }
 
-bool splittable(const Append& append) { return append.tokens == append.queries; }
-
-/// Every append token by token; entries that have run out stay idle.
 Variant one_by_one(const Variant& way) {
-  const Scenario& scenario = way.scenario;
-  Variant split = with_words(way, "one token at a time");
-  std::vector<StepPair> moved;
-  for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
-    const auto* append = std::get_if<Append>(&scenario.steps[i]);
-    if (!append || !splittable(*append)) {
-      split.scenario.steps.push_back(scenario.steps[i]);
-    } else {
-      const std::int64_t longest = *std::max_element(append->tokens.begin(), append->tokens.end());
-      for (std::int64_t t = 0; t < longest; ++t) {
-        Append single = *append;
-        for (std::size_t b = 0; b < single.tokens.size(); ++b) {
-          single.tokens[b] = single.queries[b] = t < append->tokens[b] ? 1 : 0;
-        }
-        split.scenario.steps.push_back(single);
-      }
-    }
-    moved.emplace_back(i, split.scenario.steps.size() - 1);
-  }
-  follow(split.same_state, moved);
-  return split;
+  return one_token_at_a_time(way, [](std::size_t) { return true; });
 }
 
 /// Neighbouring appends as one; `moved` = where each step went.

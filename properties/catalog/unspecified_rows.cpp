@@ -8,29 +8,22 @@
 namespace kvcheck::properties {
 namespace {
 
-/// A poison unlike the scenario's own; NaN only for targets that promise to bear it.
-model::Poison other_poison(const Case& c) {
-  if (bears_nan(c.capabilities(), c.scenario()) && c.scenario().poison != model::Poison::nan) {
-    return model::Poison::nan;
-  }
-  if (!bears_huge(c.capabilities(), c.scenario())) {
-    return c.scenario().poison == model::Poison::finite ? model::Poison::zero
-                                                        : model::Poison::finite;
-  }
-  return c.scenario().poison == model::Poison::huge ? model::Poison::finite : model::Poison::huge;
+/// Rows of the cache that hold another poison than the scenario's; padding keeps its own.
+void poison_rows(const Case& c, Variant& way) {
+  way.scenario.poison = other_poison(c);
+  way.options.changes.push_back(fill_padding(c.fill().poison(c.scenario().poison)));
 }
 
 Judgement judge(Case& c) {
   Variant poisoned = unchanged(c);
-  poisoned.scenario.poison = other_poison(c);
+  poison_rows(c, poisoned);
   poisoned.words = fmt::format("with {} instead of {} in rows outside the resident range",
                                to_string(poisoned.scenario.poison), to_string(c.scenario().poison));
   return judge_variants(c, {poisoned}, {.kind = Kind::influence});
 }
 
 bool turn(Case& c, std::vector<Variant>& ways, Draw&) {
-  const model::Poison poison = other_poison(c);
-  for (Variant& way : ways) way.scenario.poison = poison;
+  for (Variant& way : ways) poison_rows(c, way);
   return true;
 }
 
@@ -44,9 +37,9 @@ std::string inapplicable(const model::Scenario& scenario, const kernels::Capabil
 
 Property unspecified_rows_property() {
   return {"cache.unspecified_rows",
-          "Rows outside the resident range and padding tokens have no influence: two runs that "
-          "fill them differently give the same bits.",
-          "capacity used for length, reads past the end, 0 * NaN, padding in the denominator",
+          "Rows outside the resident range have no influence: two runs that fill them "
+          "differently give the same bits.",
+          "capacity used for length, reads past the end, 0 * NaN, unused rows in the denominator",
           inapplicable,
           judge,
           "",

@@ -27,14 +27,29 @@ void add_run(CLI::App& app, CommandContext& context) {
   command->add_option("--property", options->properties, "Property to judge, may be repeated");
   command->add_option("--focus", options->focus,
                       "Draw only gqa-block, gqa-full, attention or nonpad scenarios");
+  command->add_option("--context", options->context,
+                      "Length that the judged queries have about (default: any, mostly short)");
+  command
+      ->add_option("--phases", options->phases,
+                   "named, corpus, lattice, random, targeted (default: all)")
+      ->delimiter(',');
+  command->add_option("--case", options->files, "Scenario file to judge first, may be repeated");
   command->add_option("--cases", options->cases, "Random scenarios for each target");
   command->add_option("--time", options->seconds, "Seconds in all (default: 20 for each target)");
   command->add_option("--case-timeout", options->case_seconds,
-                      "Seconds that a foreign target may take for one request (default: 10)");
+                      "Seconds that a target may take for one request (default: 10)");
   command->add_option("--shrink-time", options->shrink_seconds,
                       "Seconds for shrinking one finding (default: 60)");
+  command->add_option("--shrink-evals", options->shrink_evaluations,
+                      "Scenarios tried to shrink one finding (default: 2000)");
+  command->add_option("--workers", options->workers,
+                      "Scenarios at the same time (default: as many as there are cores)");
   command->add_option("--seed", options->seed, "Seed of the run (default: a new one, printed)");
+  command->add_option("--resume", options->resume,
+                      "Go on with a run that was killed: its folder, or last");
   command->add_option("--out", options->out, "Folder of runs and corpus (default: .kvcheck)");
+  command->add_flag("--observations", options->observations,
+                    "Write a line of JSON for each scenario to observations.jsonl");
   command->add_flag("--json", options->json, "The run record on standard output");
   command->add_flag("--quiet", options->quiet, "No progress");
   command->footer(

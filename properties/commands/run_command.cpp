@@ -2,21 +2,20 @@
 #include "properties/commands/run_command.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <ctime>
+#include <cmath>
+#include <cstdlib>
 #include <fstream>
-#include <random>
+#include <mutex>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "kernels/registry.h"
-#include "properties/machine.h"
+#include "model/scenario_json.h"
+#include "properties/case_places.h"
+#include "properties/commands/run_setup.h"
 #include "properties/progress.h"
-#include "properties/run_folder.h"
-#include "properties/search.h"
+#include "properties/watch.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -24,62 +23,6 @@ namespace {
 constexpr double kSecondsPerTarget = 20;
 /// With --cases and no --time a run still ends.
 constexpr double kMostSeconds = 3600;
-
-/// Bad usage: one message, exit code 254.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-std::uint64_t parse_seed(const std::string& text) {
-  if (text.empty()) {
-    std::random_device device;
-    return (static_cast<std::uint64_t>(device()) << 32 | device()) % 1000000000000ull;
-  }
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    throw UsageError(fmt::format("--seed {}: must be an integer between 0 and 2^64 - 1", text));
-  }
-  return seed;
-}
-
-std::vector<const Property*> chosen_properties(const std::vector<std::string>& ids) {
-  std::vector<const Property*> chosen;
-  if (ids.empty()) {
-    for (const Property& property : catalog()) chosen.push_back(&property);
-    return chosen;
-  }
-  for (const std::string& id : ids) {
-    const Property* property = find_property(id);
-    if (!property) {
-      throw UsageError(fmt::format(
-          "--property {}: there is no such property; `kvcheck list properties` shows all", id));
-    }
-    chosen.push_back(property);
-  }
-  return chosen;
-}
-
-GeneratorFocus chosen_focus(const std::vector<std::string>& names) {
-  if (names.empty()) return {};
-  GeneratorFocus focus{false, false, false, false};
-  for (const std::string& name : names) {
-    if (name == "gqa-block")
-      focus.gqa_block = true;
-    else if (name == "gqa-full")
-      focus.gqa_full = true;
-    else if (name == "attention")
-      focus.attention_past = true;
-    else if (name == "nonpad")
-      focus.attention_nonpad = true;
-    else {
-      throw UsageError(
-          fmt::format("--focus {}: must be gqa-block, gqa-full, attention or nonpad", name));
-    }
-  }
-  return focus;
-}
 
 std::string arithmetic_text(const kernels::Arithmetic& a) {
   return fmt::format(
@@ -94,157 +37,268 @@ std::string arithmetic_text(const kernels::Arithmetic& a) {
                          : std::string("two-pass softmax"));
 }
 
-/// Targets that can run, made; the others are in the record with their reason.
-std::vector<std::unique_ptr<kernels::Target>> make_targets(const RunOptions& options,
-                                                           const kernels::RegistryOptions& registry,
-                                                           RunRecord& record, std::ostream& err) {
-  std::vector<std::string> names = options.targets;
-  if (names.empty()) {
-    for (const auto& info : kernels::list_targets(registry)) {
+/// Own kernels run in this process; what runs elsewhere has a time limit of its own.
+bool own(const std::string& name) { return name.rfind("cpu-", 0) == 0; }
+
+/// One run while it goes on.
+class Run {
+ public:
+  Run(const RunOptions& options, CommandContext& context, const Store& store, RunPlan plan)
+      : options_(options),
+        context_(context),
+        plan_(std::move(plan)),
+        folder_(store, plan_.name),
+        progress_(context.err, context.err_is_terminal, options.quiet),
+        before_(plan_.record.seconds),
+        watchdog_(plan_.registry.time_limit, [this](const WatchSlot& slot) { end_hung(slot); }) {
+    write_scenario_on_crash(folder_.current_file());
+  }
+
+  int run() {
+    const auto names = target_names();
+    std::vector<std::pair<std::string, std::unique_ptr<kernels::Target>>> targets;
+    for (const auto& name : names) {
+      if (auto target = first_target(name)) targets.emplace_back(name, std::move(target));
+    }
+    write();
+    if (!options_.quiet) context_.err << fmt::format("seed {}\n", record().seed);
+    if (!options_.resume.empty()) folder_.trim_observations(record().scenarios);
+    search_all(targets);
+    return finish();
+  }
+
+ private:
+  RunRecord& record() { return plan_.record; }
+  bool interrupted() const { return context_.interrupted && *context_.interrupted; }
+
+  std::vector<std::string> target_names() const {
+    if (!plan_.targets.empty()) return plan_.targets;
+    std::vector<std::string> names;
+    for (const auto& info : kernels::list_targets(plan_.registry)) {
       if (info.name.find('@') == std::string::npos) names.push_back(info.name);
     }
+    return names;
   }
-  std::vector<std::unique_ptr<kernels::Target>> targets;
-  for (const std::string& name : names) {
-    auto made = kernels::make_target(name, registry);
+
+  std::unique_ptr<kernels::Target> watched(std::unique_ptr<kernels::Target> target) {
+    return own(target->capabilities().name) ? watchdog_.watch(std::move(target))
+                                            : std::move(target);
+  }
+
+  /// Null where it cannot run; the record then says why.
+  std::unique_ptr<kernels::Target> first_target(const std::string& name) {
+    auto made = kernels::make_target(name, plan_.registry);
+    TargetRecord entry;
+    entry.name = name;
+    std::unique_ptr<kernels::Target> target;
     if (auto* unavailable = std::get_if<kernels::Unavailable>(&made)) {
       if (unavailable->unknown) throw UsageError(unavailable->reason);
-      err << "skipped: " << name << ": " << unavailable->reason << "\n";
-      record.targets.push_back({name, "", false, unavailable->reason, ""});
-      continue;
+      context_.err << "skipped: " << name << ": " << unavailable->reason << "\n";
+      entry.reason = unavailable->reason;
+    } else {
+      target = std::move(std::get<std::unique_ptr<kernels::Target>>(made));
+      const auto& capabilities = target->capabilities();
+      entry = {capabilities.name, capabilities.version, true, "",
+               arithmetic_text(capabilities.arithmetic)};
+      target = watched(std::move(target));
     }
-    auto& target = std::get<std::unique_ptr<kernels::Target>>(made);
-    const auto& capabilities = target->capabilities();
-    record.targets.push_back({capabilities.name, capabilities.version, true, "",
-                              arithmetic_text(capabilities.arithmetic)});
-    targets.push_back(std::move(target));
-  }
-  return targets;
-}
-
-RunRecord new_record(const RunOptions& options, std::uint64_t seed) {
-  RunRecord record;
-  record.tool = fmt::format("kvcheck {}", KVCHECK_VERSION);
-  record.compiler = __VERSION__;
-  record.flags = KVCHECK_FLAGS;
-  record.seed = seed;
-  record.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-  record.machine = machine_text();
-  record.arguments = "run";
-  for (const auto& name : options.targets) {
-    // A program given by path is named without its folder.
-    const auto slash = name.rfind('/');
-    record.arguments += " --target " + (slash == std::string::npos ? name : name.substr(slash + 1));
-  }
-  for (const auto& id : options.properties) record.arguments += " --property " + id;
-  for (const auto& focus : options.focus) record.arguments += " --focus " + focus;
-  if (options.cases > 0) record.arguments += fmt::format(" --cases {}", options.cases);
-  if (options.seconds > 0) record.arguments += fmt::format(" --time {}", options.seconds);
-  record.arguments += fmt::format(" --seed {}", seed);
-  record.stop = "running";
-  return record;
-}
-
-std::string run_name(const RunRecord& record) {
-  std::string name;
-  for (const char c : record.started) {
-    if (c != ':' && c != '-' && c != 'Z') name += c == 'T' ? '-' : c;
-  }
-  return fmt::format("{}-{}", name, record.seed);
-}
-
-bool interrupted(const CommandContext& context) {
-  return context.interrupted && *context.interrupted;
-}
-
-/// Everything that happens between the first and the last scenario.
-void search_all(const RunOptions& options, CommandContext& context, const Store& store,
-                const RunFolder& folder, std::vector<std::unique_ptr<kernels::Target>>& targets,
-                RunRecord& record, SearchOptions search) {
-  const auto run_start = Clock::now();
-  const double total = options.seconds > 0 ? options.seconds
-                       : options.cases > 0
-                           ? kMostSeconds
-                           : kSecondsPerTarget * static_cast<double>(targets.size());
-  Progress progress(context.err, context.err_is_terminal, options.quiet);
-  search.failing = store.failing();
-  search.origin = store.origin();
-  search.corpus = {regression_folder(), store.failing()};
-  auto last_write = run_start;
-  for (std::size_t i = 0; i < targets.size() && !interrupted(context); ++i) {
-    kernels::Target& target = *targets[i];
-    const double used = std::chrono::duration<double>(Clock::now() - run_start).count();
-    const double share = std::max(0.0, total - used) / static_cast<double>(targets.size() - i);
-    search.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                         std::chrono::duration<double>(share));
-    progress.start(target.capabilities().name, search.deadline, record);
-    SearchObserver observer;
-    observer.before_case = [&](const model::Scenario& scenario) {
-      folder.write_current(target.capabilities().name, scenario);
-    };
-    observer.after_case = [&] {
-      progress.tick();
-      if (Clock::now() - last_write > std::chrono::seconds(2)) {
-        record.seconds = std::chrono::duration<double>(Clock::now() - run_start).count();
-        folder.write_record(record);
-        last_write = Clock::now();
+    auto& targets = record().targets;
+    const auto same = std::find_if(targets.begin(), targets.end(),
+                                   [&](const auto& old) { return old.name == entry.name; });
+    if (same == targets.end()) {
+      targets.push_back(entry);
+    } else {
+      if (same->version != entry.version) {
+        throw UsageError(fmt::format("--resume: the run judged {} {}; here it is {}", entry.name,
+                                     same->version, entry.version));
       }
+      *same = entry;
+    }
+    return target;
+  }
+
+  void search_all(std::vector<std::pair<std::string, std::unique_ptr<kernels::Target>>>& targets) {
+    const double total = plan_.seconds > 0 ? plan_.seconds
+                         : plan_.search.cases > 0
+                             ? kMostSeconds
+                             : kSecondsPerTarget * static_cast<double>(targets.size());
+    for (std::size_t i = 0; i < targets.size() && !interrupted(); ++i) {
+      const double share =
+          std::max(0.0, total - elapsed()) / static_cast<double>(targets.size() - i);
+      search(targets[i].first, *targets[i].second,
+             Clock::now() +
+                 std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(share)));
+      targets[i].second.reset();
+    }
+  }
+
+  void search(const std::string& name, kernels::Target& target, Clock::time_point deadline) {
+    const std::string& shown = target.capabilities().name;
+    SearchOptions options = plan_.search;
+    options.deadline = deadline;
+    options.make_target = [&] {
+      auto made = kernels::make_target(name, plan_.registry);
+      if (const auto* unavailable = std::get_if<kernels::Unavailable>(&made)) {
+        throw std::runtime_error(fmt::format("{}: {}", name, unavailable->reason));
+      }
+      return watched(std::move(std::get<std::unique_ptr<kernels::Target>>(made)));
     };
+    try_known(target);
+    if (!plan_.known.empty()) {
+      options.known = [this](Case& c, const Property& property, const Judgement& judgement) {
+        for (const KnownFinding& known : plan_.known) {
+          if (explains(known, c, property, judgement)) return known.file;
+        }
+        return std::string();
+      };
+    }
+    CasePlaces places(folder_.places_file(), shown, record().seed, options.workers);
+    progress_.start(shown, deadline, record());
+    SearchObserver observer;
+    observer.before_case = [&](std::size_t worker, const Origin& origin,
+                               const model::Scenario& scenario) {
+      places.note(worker, origin);
+      Watchdog::note(scenario);
+    };
+    observer.before_again = [&](const model::Scenario& scenario) {
+      folder_.write_current(shown, scenario);
+      Watchdog::note(scenario);
+    };
+    observer.tick = [&] { tick(); };
+    observer.on_failure = [&] { write(); };
     observer.on_finding = [&](const FindingRecord& finding) {
-      progress.finding(finding);
-      folder.write_record(record);
+      folder_.clear_current();
+      progress_.finding(finding);
+      write();
     };
-    observer.on_phase = [&](const std::string& name) { progress.phase(name); };
-    Search(target, search, record, run_start, observer).run();
+    observer.on_phase = [&](const std::string& phase) { progress_.phase(phase); };
+    observer.on_observations = [&](const std::string& lines) { observations_ += lines; };
+    Search(target, options, record(), run_start_, observer).run();
   }
-  record.seconds = std::chrono::duration<double>(Clock::now() - run_start).count();
-  record.stop = interrupted(context) ? "interrupted" : options.cases > 0 ? "cases" : "time";
-}
 
-int run(const RunOptions& options, CommandContext& context) {
-  if (options.cases < 0) throw UsageError("--cases: must be at least 0");
-  if (options.seconds < 0) throw UsageError("--time: must be at least 0");
-  SearchOptions search;
-  search.seed = parse_seed(options.seed);
-  search.properties = chosen_properties(options.properties);
-  search.focus = chosen_focus(options.focus);
-  search.cases = options.cases;
-  search.interrupted = context.interrupted;
-  search.shrink.time =
-      std::chrono::milliseconds(static_cast<std::int64_t>(options.shrink_seconds * 1000));
-  auto registry = kernels::RegistryOptions::from_environment();
-  registry.time_limit =
-      std::chrono::milliseconds(static_cast<std::int64_t>(options.case_seconds * 1000));
-
-  RunRecord record = new_record(options, search.seed);
-  auto targets = make_targets(options, registry, record, context.err);
-  const Store store = Store::at(options.out);
-  const RunFolder folder(store, run_name(record));
-  folder.write_record(record);
-  if (!options.quiet) context.err << fmt::format("seed {}\n", record.seed);
-  search_all(options, context, store, folder, targets, record, search);
-  folder.clear_current();
-  folder.write_record(record);
-  std::ofstream(folder.page_file()) << context.renderers.html(record);
-  if (options.json) {
-    context.out << to_json(record).dump(1) << "\n";
-  } else {
-    context.out << context.renderers.text(record, context.out_is_terminal);
-    context.out << "record: " << folder.record_file().string() << "\n"
-                << "page:   " << folder.page_file().string() << "\n";
+  /// Runs the cases of the ledger's entries that hold for the target: what passes is fixed.
+  void try_known(kernels::Target& target) {
+    for (const KnownFinding& known : plan_.known) {
+      if (!holds_for(known, target.capabilities())) continue;
+      const auto listed =
+          std::find_if(record().known.begin(), record().known.end(), [&](const KnownRecord& entry) {
+            return entry.file == known.file && entry.target == target.capabilities().name;
+          });
+      if (listed != record().known.end()) continue;
+      KnownRecord entry{known.file, target.capabilities().name, known.title, known.reference()};
+      if (known.scenario && cannot_run(target, *known.scenario).empty()) {
+        entry.tried = entry.fixed = true;
+        for (const auto& [id, kinds] : known.failures) {
+          const Judgement judgement = judge_fresh(target, *known.scenario, *find_property(id));
+          if (judgement.verdict == Verdict::failed) entry.fixed = false;
+        }
+      }
+      if (entry.fixed) {
+        progress_.line(fmt::format("FIXED: {} on {} passes now; take {} out of the ledger ({})",
+                                   known.title, entry.target, known.file, entry.reference));
+      }
+      record().known.push_back(std::move(entry));
+    }
   }
-  return exit_code_of(record);
-}
+
+  double elapsed() const {
+    return std::chrono::duration<double>(Clock::now() - run_start_).count();
+  }
+
+  void tick() {
+    progress_.tick();
+    if (Clock::now() - last_write_ > std::chrono::seconds(2)) write();
+  }
+
+  void write() {
+    const std::scoped_lock lock(writing_);
+    record().seconds = before_ + elapsed();
+    folder_.append_observations(observations_);
+    observations_.clear();
+    folder_.write_record(record());
+    last_write_ = Clock::now();
+  }
+
+  /// On the thread of the watchdog: an own kernel does not return, and nothing can end it but the
+  /// end of this process. What was written last and the case are all there is to say.
+  [[noreturn]] void end_hung(const WatchSlot& slot) {
+    writing_.lock();
+    RunRecord last = read_record(folder_.record_file());
+    FindingRecord finding;
+    finding.property = "target.answers";
+    finding.target = slot.target;
+    finding.kind = Kind::hang;
+    finding.summary = fmt::format("a request did not return within {} s; the run ends here",
+                                  plan_.registry.time_limit.count() / 1000.0);
+    if (const model::Scenario* scenario = slot.scenario) {
+      finding.minimal = finding.first = finding.worst = *scenario;
+      folder_.write_current(slot.target, *scenario);
+    }
+    finding.hash = model::content_hash(finding.minimal);
+    finding.is_minimal = finding.investigated = false;
+    finding.seconds = last.seconds;
+    last.findings.push_back(finding);
+    for (auto& entry : last.properties) {
+      if (entry.property != finding.property || entry.target != finding.target) continue;
+      ++entry.scenarios, ++entry.failed;
+      entry.status = status_of(entry);
+    }
+    last.stop = "hang";
+    last.notes.push_back("The run ended at a case that did not return: " +
+                         model::canonical_text(finding.minimal));
+    folder_.write_record(last);
+    std::ofstream(folder_.page_file()) << context_.renderers.html(last);
+    context_.err << fmt::format("\nkvcheck run: {} hung: {}\nrecord: {}\n", slot.target,
+                                model::canonical_text(finding.minimal),
+                                folder_.record_file().string())
+                 << std::flush;
+    if (options_.json) context_.out << to_json(last).dump(1) << "\n" << std::flush;
+    std::_Exit(kCounterexample);
+  }
+
+  int finish() {
+    judge_coverage(record(), !(plan_.search.focus == GeneratorFocus{}));
+    record().stop = interrupted() ? "interrupted" : plan_.search.cases > 0 ? "cases" : "time";
+    folder_.clear_current();
+    folder_.clear_places();
+    write();
+    std::ofstream(folder_.page_file()) << context_.renderers.html(record());
+    if (options_.json) {
+      context_.out << to_json(record()).dump(1) << "\n";
+    } else {
+      context_.out << context_.renderers.text(record(), context_.out_is_terminal);
+      context_.out << "record: " << folder_.record_file().string() << "\n"
+                   << "page:   " << folder_.page_file().string() << "\n";
+    }
+    return exit_code_of(record());
+  }
+
+  const RunOptions& options_;
+  CommandContext& context_;
+  RunPlan plan_;
+  RunFolder folder_;
+  Progress progress_;
+  double before_;  ///< Seconds of the run that goes on.
+  Clock::time_point run_start_ = Clock::now(), last_write_ = run_start_;
+  std::string observations_;
+  std::mutex writing_;
+  Watchdog watchdog_;
+};
 
 }  // namespace
 
 int exit_code_of(const RunRecord& record) {
-  if (!record.findings.empty()) return kCounterexample;
+  for (const FindingRecord& finding : record.findings) {
+    if (finding.known.empty()) return kCounterexample;
+  }
   bool judged = false;
   for (const PropertyRecord& entry : record.properties) {
     if (entry.errored > 0) return kUndecided;
     if (entry.status == Verdict::blind) return kUndecided;
     judged = judged || entry.scenarios > 0;
+  }
+  for (const CoverageRecord& entry : record.coverage) {
+    if (entry.status == "unmet") return kUndecided;
   }
   if (record.stop == "interrupted") return kUndecided;
   return judged ? kHeld : kUndecided;
@@ -252,8 +306,15 @@ int exit_code_of(const RunRecord& record) {
 
 int run_command(const RunOptions& options, CommandContext& context) {
   try {
-    return run(options, context);
+    const Store store = Store::at(options.out);
+    return Run(options, context, store, plan_run(options, store, context.interrupted)).run();
   } catch (const UsageError& error) {
+    context.err << "kvcheck run: " << error.what() << "\n";
+    return kBadUsage;
+  } catch (const model::ScenarioError& error) {
+    context.err << "kvcheck run: " << error.what() << "\n";
+    return kBadUsage;
+  } catch (const std::filesystem::filesystem_error& error) {
     context.err << "kvcheck run: " << error.what() << "\n";
     return kBadUsage;
   }

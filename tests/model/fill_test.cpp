@@ -14,8 +14,9 @@
 namespace kvcheck::model {
 namespace {
 
-constexpr std::array kFills{FillKind::random, FillKind::needles, FillKind::position_code,
-                            FillKind::position_block};
+constexpr std::array kFills{FillKind::random,         FillKind::needles,   FillKind::position_code,
+                            FillKind::position_block, FillKind::extreme,   FillKind::ties,
+                            FillKind::cancelling,     FillKind::selection, FillKind::integers};
 constexpr std::array kTypes{ElementType::f32, ElementType::f16, ElementType::bf16,
                             ElementType::f64};
 
@@ -94,7 +95,7 @@ TEST(Fill, KeyAndValueRowsAreAllDifferent) {
       scenario.element_type = type;
       const Timeline timeline(scenario);
       const Fill fill(scenario, timeline);
-      const bool unique_values = kind == FillKind::random || kind == FillKind::needles;
+      const bool unique_values = !is_position_fill(kind);
       std::set<std::vector<double>> rows;
       std::size_t count = 0;
       for (std::int64_t entry = 0; entry < 4; ++entry) {

@@ -200,6 +200,11 @@ TEST(Names, AreThoseOfTheTextForm) {
   EXPECT_EQ(to_string(FillKind::needles), "needles");
   EXPECT_EQ(to_string(FillKind::position_code), "position_code");
   EXPECT_EQ(to_string(FillKind::position_block), "position_block");
+  EXPECT_EQ(to_string(FillKind::extreme), "extreme");
+  EXPECT_EQ(to_string(FillKind::ties), "ties");
+  EXPECT_EQ(to_string(FillKind::cancelling), "cancelling");
+  EXPECT_EQ(to_string(FillKind::selection), "selection");
+  EXPECT_EQ(to_string(FillKind::integers), "integers");
   EXPECT_EQ(to_string(Poison::zero), "zero");
   EXPECT_EQ(to_string(Poison::finite), "finite");
   EXPECT_EQ(to_string(Poison::huge), "huge");

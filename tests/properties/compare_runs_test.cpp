@@ -176,6 +176,22 @@ TEST(CompareOutputs, IntermediatesAreComparedKeyByKeyUpToTheLengthThatBothHave) 
   EXPECT_FALSE(difference_by(main, qk_with(3), false).has_value());
 }
 
+TEST(CompareOutputs, ARepeatedQuestionIsComparedWithItsOwnRepetition) {
+  // Steps 1 and 2 ask the same query of the same cache, and the target answers the second wrongly.
+  int steps = 0;
+  EditedTarget target([&](kernels::StepResult& result) {
+    if (steps++ == 2) result.output->bytes[2] ^= std::byte{1};
+  });
+  Case main(target, model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "steps":[{"append":3},{"append":0,"queries":1},{"append":0,"queries":1}]})"));
+  const auto difference = difference_by(
+      main, [](kernels::StepResult&) {}, true);
+  EXPECT_FALSE(difference.has_value()) << difference->sentence;
+  EXPECT_TRUE(difference_by(
+                  main, [](kernels::StepResult& r) { r.output->bytes[2] ^= std::byte{1}; }, true)
+                  .has_value());
+}
+
 TEST(CompareRows, MatchesPositionsOfCachesThatHaveEvictedUnlikeNumbers) {
   // T=7, W=4, C=4: G=1, positions 3..6 are left in rows 0..3. A full cache holds all seven.
   const auto target = kernels::make_cpu_naive();

@@ -42,7 +42,15 @@ INSTANTIATE_TEST_SUITE_P(All, Mistakes,
                                          Proof{"values.within_bound", "scale_of_first_lane"},
                                          Proof{"cache.resident_range", "codes_truncated"},
                                          Proof{"values.qk_output", "qk_before_softcap"},
-                                         Proof{"mask.visible_set", "right_window_off"}),
+                                         Proof{"mask.visible_set", "right_window_off"},
+                                         Proof{"mask.bias_columns", "bias_from_oldest"},
+                                         Proof{"softcap.order", "cap_after_bias"},
+                                         Proof{"softcap.order", "cap_before_scale"},
+                                         Proof{"sinks.mass", "sink_ignored"},
+                                         Proof{"sinks.mass", "sink_with_value"},
+                                         Proof{"cache.quantised_codes", "codes_truncated"},
+                                         Proof{"cache.quantised_codes", "scale_of_first_lane"},
+                                         Proof{"values.power_of_two", "values_clamped"}),
                          [](const auto& proof) {
                            std::string name =
                                std::string(proof.param.property) + "_" + proof.param.mistake;

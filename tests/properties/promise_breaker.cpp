@@ -20,9 +20,12 @@ class Session final : public kernels::Session {
   Answer<kernels::StepResult> step(const kernels::StepRequest& request) override {
     auto answer = inner_->step(request);
     const bool several = *std::max_element(request.tokens.begin(), request.tokens.end()) > 1;
-    const bool flips =
-        flips_ ||
-        (several && (broken_ == Promise::split || (broken_ == Promise::chunk && !first_)));
+    bool flips = flips_ ||
+                 (several && (broken_ == Promise::split || (broken_ == Promise::chunk && !first_)));
+    if (broken_ == Promise::padding && request.tokens.back() < request.key.shape[1] &&
+        request.key.bytes.back() == std::byte{0x7f}) {
+      flips = true;
+    }
     first_ = false;
     auto* result = std::get_if<kernels::StepResult>(&answer);
     if (result && flips && !result->output->bytes.empty()) {
@@ -55,7 +58,8 @@ class Target final : public kernels::Target {
       : broken_(broken), inner_(kernels::make_cpu_naive()), capabilities_(inner_->capabilities()) {
     capabilities_.name = "promise_breaker";
     capabilities_.features.insert({"split_bits", "window_bits", "capacity_bits", "threads_bits",
-                                   "isa_bits", "company_bits", "rollback_bits", "repeat_bits"});
+                                   "isa_bits", "company_bits", "rollback_bits", "repeat_bits",
+                                   "order_bits", "format_bits", "scaling_bits"});
     capabilities_.features.erase(unclaimed);
     capabilities_.isas = {"avx512", "avx2"};
   }
@@ -90,11 +94,25 @@ class Target final : public kernels::Target {
         return config.batch > 1;
       case Promise::repeat:
         return opened_ % 2 == 1;
+      case Promise::order:
+        return true;
+      case Promise::packed:
+        return config.packed_qkv;
+      case Promise::rank:
+        return config.input_rank == 3;
+      case Promise::separate:
+        return !config.share_buffers;
+      case Promise::intermediate:
+        return config.qk_output != "none";
+      case Promise::scaling:
+        return config.scale != 0 &&
+               config.scale * config.scale * static_cast<double>(config.head_size) < 0.25;
       case Promise::combined:
         return config.threads > 0 && !config.isa.empty();
       case Promise::split:
       case Promise::chunk:
       case Promise::rollback:
+      case Promise::padding:
         break;
     }
     return false;

@@ -19,7 +19,14 @@ enum class Promise {
   company,
   rollback,
   repeat,
-  combined
+  combined,
+  order,
+  packed,
+  rank,
+  separate,
+  intermediate,
+  scaling,
+  padding
 };
 
 /// cpu-naive with every promise of equal bits claimed but `unclaimed`, and `broken` not kept;
@@ -35,6 +42,11 @@ enum class Promise {
 ///   rollback  something was rolled back
 ///   repeat    the session is every second one
 ///   combined  threads and an instruction set are asked for at once
+///   order     in any case, so that another entry or head moves in there (order_bits)
+///   packed, rank, separate, intermediate
+///             packed_qkv, inputs of rank 3, separate buffers, qk_output is asked for (format_bits)
+///   scaling   the scale is less than half of 1/sqrt(head_size)
+///   padding   the last lane of the last padding key is huge or NaN (f32, bf16)
 std::unique_ptr<kernels::Target> make_promise_breaker(std::optional<Promise> broken,
                                                       const std::string& unclaimed = "");
 

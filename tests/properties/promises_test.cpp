@@ -1,4 +1,4 @@
-// Each of the eight promises of equal bits is broken once, and found by the property that is named
+// Each promise of equal bits is broken, and found by the property that is named
 // for it; a target that keeps them all is green.
 #include <filesystem>
 
@@ -20,7 +20,16 @@ struct Broken {
   const char* property;
   const char* feature;
   Kind kind;
+  /// A scenario to which the property applies.
+  const char* scenario = R"({"schema":1,"operator":"gqa","head_size":8,"batch":2,"query_heads":2,
+      "cache":{"layout":"block","capacity":7,"window_size":3},
+      "steps":[{"append":6},{"rollback":2},{"append":2}]})";
+  std::int64_t query_heads = 1;  ///< Of the minimal scenario.
 };
+
+constexpr const char* kAttention =
+    R"({"schema":1,"operator":"attention","opset":23,"steps":[{"append":3}]})";
+constexpr const char* kFull = R"({"schema":1,"operator":"gqa","steps":[{"append":3}]})";
 
 void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.feature; }
 
@@ -33,6 +42,18 @@ constexpr Broken kBroken[] = {
     {Promise::company, "batch.no_company", "company_bits", Kind::influence},
     {Promise::rollback, "cache.rollback_exactness", "rollback_bits", Kind::rollback_difference},
     {Promise::repeat, "target.repeat", "repeat_bits", Kind::nondeterministic},
+    {Promise::order, "batch.permutation", "order_bits", Kind::bits_difference},
+    {.promise = Promise::order,
+     .property = "heads.permutation",
+     .feature = "order_bits",
+     .kind = Kind::bits_difference,
+     .query_heads = 2},
+    {Promise::packed, "input.packed", "format_bits", Kind::bits_difference},
+    {Promise::rank, "input.rank_three", "format_bits", Kind::bits_difference, kAttention},
+    {Promise::separate, "cache.shared_buffers", "format_bits", Kind::bits_difference},
+    {Promise::intermediate, "values.qk_output_is_free", "format_bits", Kind::bits_difference,
+     kFull},
+    {Promise::scaling, "values.power_of_two", "scaling_bits", Kind::bits_difference},
 };
 
 class EveryPromise : public testing::TestWithParam<Broken> {};
@@ -51,7 +72,7 @@ TEST_P(EveryPromise, BrokenByOneBitIsFoundShrunkAndFailsAgain) {
   EXPECT_TRUE(finding.deterministic);
   EXPECT_TRUE(finding.is_minimal);
   EXPECT_LE(finding.minimal.steps.size(), 3u) << model::canonical_text(finding.minimal);
-  EXPECT_EQ(finding.minimal.query_heads, 1);
+  EXPECT_EQ(finding.minimal.query_heads, GetParam().query_heads);
   const auto replayed = model::parse_scenario(model::canonical_text(finding.minimal));
   const auto fresh = make_promise_breaker(GetParam().promise);
   const Judgement again = judge_fresh(*fresh, replayed, property);
@@ -62,9 +83,7 @@ TEST_P(EveryPromise, BrokenByOneBitIsFoundShrunkAndFailsAgain) {
 
 TEST_P(EveryPromise, IsNotHeldToBitsWhereItIsNotMade) {
   const Property& property = *find_property(GetParam().property);
-  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
-      "batch":2,"cache":{"layout":"block","capacity":7,"window_size":3},
-      "steps":[{"append":6},{"rollback":2},{"append":2}]})");
+  const auto scenario = model::parse_scenario(GetParam().scenario);
   const auto claimed = make_promise_breaker(GetParam().promise);
   const auto silent = make_promise_breaker(GetParam().promise, GetParam().feature);
   EXPECT_EQ(judge_fresh(*claimed, scenario, property).verdict, Verdict::failed);
@@ -80,8 +99,11 @@ TEST_P(EveryPromise, IsNotHeldToBitsWhereItIsNotMade) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Broken, EveryPromise, testing::ValuesIn(kBroken),
-                         [](const auto& broken) { return std::string(broken.param.feature); });
+INSTANTIATE_TEST_SUITE_P(Broken, EveryPromise, testing::ValuesIn(kBroken), [](const auto& broken) {
+  std::string name = std::string(broken.param.property) + "_" + broken.param.feature;
+  for (char& c : name) c = c == '.' ? '_' : c;
+  return name;
+});
 
 TEST(Promises, KeptOnesAreGreen) {
   const auto target = make_promise_breaker({});
@@ -99,6 +121,20 @@ TEST(Promises, OneStepIsCutAtRandomPlaces) {
   const auto judgement = judge_fresh(*target, scenario, *find_property("cache.split_invariance"));
   EXPECT_EQ(judgement.verdict, Verdict::failed);
   EXPECT_NE(judgement.text.find("cut at random"), std::string::npos) << judgement.text;
+}
+
+TEST(Promises, PaddingThatCountsIsToldFromUnusedRows) {
+  const auto target = make_promise_breaker(Promise::padding);
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","batch":2,
+      "head_size":8,"cache":{"capacity":8},"steps":[{"append":[3,1]},{"append":1}]})");
+  const auto verdict = [&](const char* property) {
+    return judge_fresh(*target, scenario, *find_property(property)).verdict;
+  };
+  EXPECT_EQ(verdict("batch.padding"), Verdict::failed);
+  EXPECT_EQ(verdict("cache.unspecified_rows"), Verdict::passed);
+  const auto failure = first_failure(*target, *find_property("batch.padding"), 5, 300);
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_EQ(failure->judgement.kind, Kind::influence);
 }
 
 class PromiseSearch : public testing::Test {
@@ -120,10 +156,7 @@ class PromiseSearch : public testing::Test {
     options_.properties = {find_property(property)};
     const auto target = make_promise_breaker(broken);
     RunRecord record;
-    Search(*target, options_, record, Clock::now(),
-           {[](const model::Scenario&) {}, [] {}, [](const FindingRecord&) {},
-            [](const std::string&) {}})
-        .run();
+    Search(*target, options_, record, Clock::now(), {}).run();
     return record;
   }
 

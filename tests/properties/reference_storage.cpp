@@ -48,7 +48,8 @@ Row ReferenceStorage::stored(const Lanes& lanes, bool key, std::int64_t head) co
   if (c_.quantisation.kind == "int4")
     std::fill(row.bytes.begin(), row.bytes.end(), std::byte{0x88});
   for (std::size_t i = 0; i < lanes.size(); ++i) {
-    const double value = rounded(c_.element_type, lanes[i]);
+    double value = rounded(c_.element_type, lanes[i]);
+    if (mistake_ == "values_clamped" && !key) value = std::clamp(value, -8.0, 8.0);
     if (!c_.quantisation.quantised()) {
       const std::size_t width = kernels::element_bytes(type());
       kernels::encode_element(type(), value, row.bytes.data() + i * width);

@@ -31,6 +31,10 @@ class Reference final : public kernels::Session {
         entries_(static_cast<std::size_t>(config.batch)) {}
 
   Answer<kernels::StepResult> step(const kernels::StepRequest& request) override {
+    for (std::size_t b = 0; b < entries_.size(); ++b) {
+      const auto length = static_cast<std::int64_t>(entries_[b].size());
+      if (overflows(length + request.tokens[b])) return kernels::Refusal{"the buffer is full"};
+    }
     note_step(request);
     for (std::size_t b = 0; b < entries_.size(); ++b) {
       for (std::int64_t i = 0; i < request.tokens[b]; ++i) append(request, b, i);
@@ -54,6 +58,7 @@ class Reference final : public kernels::Session {
   Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
     for (std::size_t b = 0; b < entries_.size(); ++b) {
       const auto length = static_cast<std::int64_t>(entries_[b].size());
+      if (tokens[b] > length) return kernels::Refusal{"there are fewer tokens"};
       if (c_.layout == "min_overflow" && tokens[b] == length) continue;
       if (resident(length - tokens[b]) != resident(length) - tokens[b]) {
         return kernels::Refusal{"the rollback is not exact"};
@@ -66,6 +71,9 @@ class Reference final : public kernels::Session {
   }
 
   Answer<std::monostate> load(const kernels::LoadRequest& request) override {
+    for (const std::int64_t length : request.lengths) {
+      if (overflows(length)) return kernels::Refusal{"the buffer has fewer rows"};
+    }
     for (std::size_t b = 0; b < entries_.size(); ++b) {
       const std::int64_t length = request.lengths[b];
       entries_[b].assign(static_cast<std::size_t>(length), Token{});
@@ -85,6 +93,9 @@ class Reference final : public kernels::Session {
 
  private:
   bool gqa() const { return c_.op == "gqa"; }
+  bool overflows(std::int64_t length) const {
+    return c_.layout == "full" && (gqa() || c_.nonpad_kv_seqlen) && length > c_.capacity;
+  }
 
   std::int64_t resident(std::int64_t length) const {
     if (c_.layout == "full" || length <= c_.capacity) return length;
@@ -211,6 +222,12 @@ class Reference final : public kernels::Session {
     return cell != 0 ? 0 : -kInfinity;
   }
 
+  std::int64_t bias_column(std::size_t keys, std::int64_t key) const {
+    if (mistake_ != "bias_from_oldest") return key;
+    const auto length = static_cast<std::int64_t>(keys);
+    return std::max<std::int64_t>(0, key - (length - resident(length)));
+  }
+
   void attend(const kernels::StepRequest& request, std::size_t b, std::int64_t i, std::int64_t head,
               kernels::StepResult& result) const {
     const auto entry = static_cast<std::int64_t>(b);
@@ -226,6 +243,7 @@ class Reference final : public kernels::Session {
     const double sink = c_.head_sink        ? element(*c_.head_sink, head)
                         : c_.smooth_softmax ? 0.0
                                             : -kInfinity;
+    const double summed = mistake_ == "sink_ignored" ? -kInfinity : sink;
     for (std::size_t j = 0; j < keys; ++j) {
       const auto key = static_cast<std::int64_t>(j);
       reach[j] = in_reach(position, key);
@@ -234,8 +252,13 @@ class Reference final : public kernels::Session {
         for (std::size_t c = 0; c < lanes.size(); ++c) raw[j] += query[c] * lanes[c];
       }
       raw[j] *= scale;
-      capped[j] = c_.softcap > 0 ? c_.softcap * std::tanh(raw[j] / c_.softcap) : raw[j];
-      logits[j] = capped[j] + bias(request, b, head, i, key);
+      const auto cap = [&](double x) {
+        return c_.softcap > 0 ? c_.softcap * std::tanh(x / c_.softcap) : x;
+      };
+      capped[j] = mistake_ == "cap_before_scale" ? scale * cap(raw[j] / scale) : cap(raw[j]);
+      const double added = bias(request, b, head, i, bias_column(keys, key));
+      logits[j] = mistake_ == "cap_after_bias" && added > -kInfinity ? cap(raw[j] + added)
+                                                                     : capped[j] + added;
       if (mistake_ == "sink_in_every_key" && c_.head_sink) logits[j] += sink;
       if (!reach[j]) logits[j] = -kInfinity;
     }
@@ -243,10 +266,11 @@ class Reference final : public kernels::Session {
     for (const double logit : logits) top = std::max(top, logit);
     double sum = 0;
     if (top > -kInfinity) {
-      sum = std::exp(sink - top);
+      sum = std::exp(summed - top);
       for (const double logit : logits) sum += std::exp(logit - top);
     }
-    Lanes output(static_cast<std::size_t>(c_.value_head_size), 0);
+    Lanes output(static_cast<std::size_t>(c_.value_head_size),
+                 mistake_ == "sink_with_value" && sum > 0 ? std::exp(sink - top) / sum : 0.0);
     for (std::size_t j = 0; j < keys; ++j) {
       if (logits[j] == -kInfinity) continue;
       weights[j] = std::exp(logits[j] - top) / sum;

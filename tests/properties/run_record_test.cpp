@@ -46,8 +46,16 @@ RunRecord full_record() {
   run.machine = "m", run.arguments = "run", run.stop = "time";
   run.scenarios = 11, run.verdicts = 12, run.seconds = 0.1;
   run.targets = {{"t", "1", true, "r", "a"}};
-  run.properties = {{"p", "s", "t", Verdict::blind, 1, 2, 3, 4, 5, "why", 0.7}};
-  run.coverage = {{"c", "t", 1, 2}};
+  run.properties = {{"p", "s", "t", Verdict::blind, 1, 2, 3, 4, 5, "why", 0.7, 6}};
+  run.coverage = {{"c", "t", 1, 2, 3, 4, 0.25, "open"}};
+  run.phases = {{"random", "t", 1, 2, 0.5, 0.25, 18446744073709551615u, "time"}};
+  run.candidates = {{"t", "random", 9, 0.75, true, scenario_of(5)}};
+  run.known = {{"k.json", "t", "title", "https://example.org", 3, true, true}};
+  run.settings.targets = {"t"}, run.settings.properties = {"p"}, run.settings.focus = {"nonpad"};
+  run.settings.phases = {"random"}, run.settings.cases = 3, run.settings.seconds = 1.5;
+  run.settings.case_seconds = 2, run.settings.shrink_seconds = 3, run.settings.context = 32;
+  run.settings.shrink_evaluations = 4, run.settings.observations = true;
+  run.settings.named = {scenario_of(6)}, run.settings.corpus = {"hash"};
   run.errors = {{"t", "f16", 3, {1, 2}, 0.3, "hash"}};
   FindingRecord finding;
   finding.property = "p", finding.target = "t", finding.target_version = "1";
@@ -56,6 +64,8 @@ RunRecord full_record() {
   finding.minimal = scenario_of(2), finding.first = scenario_of(3), finding.worst = scenario_of(4);
   finding.worst_ratio = 2.5, finding.evaluations = 57, finding.seconds = 1e-3;
   finding.is_minimal = false, finding.deterministic = false, finding.occurrences = 9;
+  finding.failure_rate = 0.5, finding.bits_differ = true, finding.investigated = false;
+  finding.phase = "lattice", finding.known = "k.json";
   finding.trail = {{"pass", "change", 3}};
   finding.explain = {"x: y"}, finding.nearest_passing = "n", finding.evidence = evidence_of();
   run.findings = {finding};
@@ -149,13 +159,13 @@ TEST(RunRecordJson, KeepsEveryFieldThroughText) {
 TEST(RunRecordJson, WritesEveryFieldOfEveryStruct) {
   // One number per struct: its fields in the header. `totals` stands for three of the run's.
   const Json run = to_json(full_record());
-  EXPECT_EQ(run.size(), 17u);
+  EXPECT_EQ(run.size(), 21u);
   EXPECT_EQ(run["targets"][0].size(), 5u);
-  EXPECT_EQ(run["properties"][0].size(), 11u);
-  EXPECT_EQ(run["coverage"][0].size(), 4u);
+  EXPECT_EQ(run["properties"][0].size(), 12u);
+  EXPECT_EQ(run["coverage"][0].size(), 8u);
   EXPECT_EQ(run["errors"][0].size(), 6u);
   const Json& finding = run["findings"][0];
-  EXPECT_EQ(finding.size(), 21u);
+  EXPECT_EQ(finding.size(), 26u);
   EXPECT_EQ(finding["trail"][0].size(), 3u);
   EXPECT_EQ(finding["evidence"].size(), 4u);
   const Json& step = finding["evidence"]["steps"][0];

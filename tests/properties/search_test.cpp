@@ -3,10 +3,12 @@
 #include "properties/search.h"
 
 #include <filesystem>
-#include <fstream>
 #include <set>
+#include <sstream>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
@@ -25,7 +27,6 @@ class SearchTest : public testing::Test {
     fs::remove_all(root_);
     options_.failing = root_ / "failing";
     options_.origin = root_ / "origin";
-    options_.corpus = {root_ / "regression"};
     options_.deadline = Clock::now() + std::chrono::minutes(5);
     options_.cases = 120;
     options_.seed = 11;
@@ -36,14 +37,16 @@ class SearchTest : public testing::Test {
   RunRecord run(std::string_view fault) {
     const auto target = fault.empty() ? kernels::make_cpu_naive() : kernels::make_cpu_naive(fault);
     RunRecord record;
-    SearchObserver observer{[](const model::Scenario&) {}, [] {}, [](const FindingRecord&) {},
-                            [](const std::string&) {}};
-    Search(*target, options_, record, Clock::now(), observer).run();
+    options_.make_target = [fault] {
+      return fault.empty() ? kernels::make_cpu_naive() : kernels::make_cpu_naive(fault);
+    };
+    Search(*target, options_, record, Clock::now(), observer_).run();
     return record;
   }
 
   fs::path root_;
   SearchOptions options_;
+  SearchObserver observer_;
 };
 
 TEST_F(SearchTest, TheSameSeedFindsTheSame) {
@@ -94,17 +97,155 @@ TEST_F(SearchTest, IsGreenOnTheHealthyKernelAndCountsWhatItSaw) {
   EXPECT_GT(elements, 1000);
 }
 
-TEST_F(SearchTest, ReplaysTheCorpusFirstAndPassesOverBrokenFiles) {
+TEST_F(SearchTest, ReplaysNamedScenariosAndTheCorpusFirst) {
   shrinkers::CorpusEntry entry;
   entry.scenario = model::parse_scenario(R"({"schema":1,"operator":"attention","opset":23,
       "steps":[{"past":1},{"append":2,"queries":1}]})");
-  shrinkers::save(entry, options_.corpus[0]);
-  std::ofstream(options_.corpus[0] / "broken.json") << "{\"schema\": 1, ";
+  options_.corpus = {entry};
   const auto record = run("causal_skipped_single_query");
   ASSERT_FALSE(record.findings.empty());
   EXPECT_EQ(record.findings[0].first, entry.scenario);
-  ASSERT_EQ(record.notes.size(), 1u);
-  EXPECT_NE(record.notes[0].find("broken.json"), std::string::npos);
+  EXPECT_EQ(record.findings[0].phase, "corpus");
+  options_.named = {entry.scenario};
+  EXPECT_EQ(run("causal_skipped_single_query").findings[0].phase, "named");
+}
+
+TEST_F(SearchTest, PassesOverCorpusEntriesOfOtherTargets) {
+  shrinkers::CorpusEntry entry;
+  entry.target = "onnxruntime";
+  entry.scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","steps":[{"append":1}]})");
+  options_.corpus = {entry};
+  options_.phases = {Phase::corpus};
+  EXPECT_EQ(run("").scenarios, 0);
+}
+
+/// A record without what time alone decides.
+nlohmann::ordered_json timeless(RunRecord record) {
+  record.workers = 1;
+  for (auto& phase : record.phases) phase.draw_seconds = phase.judge_seconds = 0;
+  for (auto& finding : record.findings) finding.seconds = 0;
+  return to_json(record);
+}
+
+TEST_F(SearchTest, AnyNumberOfWorkersGivesTheSameRecord) {
+  for (const std::size_t workers : {2, 3}) {
+    options_.workers = 1;
+    const auto alone = run("window_one_wide");
+    fs::remove_all(root_);
+    options_.workers = workers;
+    const auto together = run("window_one_wide");
+    fs::remove_all(root_);
+    EXPECT_GE(alone.findings.size(), 2u);
+    EXPECT_EQ(timeless(alone), timeless(together));
+  }
+}
+
+/// Ends a search as a kill does, at the end of a case.
+class Killed : public std::runtime_error {
+ public:
+  Killed() : std::runtime_error("killed") {}
+};
+
+TEST_F(SearchTest, AKilledSearchGoesOnToTheSameRecord) {
+  options_.cases = 150;
+  const auto target = kernels::make_cpu_naive("window_one_narrow");
+  RunRecord whole;
+  Search(*target, options_, whole, Clock::now(), {}).run();
+  for (const int moment : {1, 7, 21, 28, 29}) {
+    fs::remove_all(root_);
+    RunRecord record, written;
+    int ticks = 0;
+    SearchObserver observer;
+    observer.tick = [&] {
+      written = run_record_from_json(to_json(record));
+      if (++ticks == moment) throw Killed();
+    };
+    EXPECT_THROW(Search(*target, options_, record, Clock::now(), observer).run(), Killed);
+    EXPECT_LT(written.scenarios, whole.scenarios);
+    Search(*target, options_, written, Clock::now(), {}).run();
+    EXPECT_EQ(timeless(written), timeless(whole)) << moment;
+  }
+}
+
+TEST_F(SearchTest, AFindingIsInTheRecordBeforeItIsShrunkAndAResumedSearchShrinksIt) {
+  const auto target = kernels::make_cpu_naive("window_one_wide");
+  options_.phases = {Phase::lattice};
+  RunRecord record, written;
+  SearchObserver observer;
+  observer.on_failure = [&] {
+    written = run_record_from_json(to_json(record));
+    throw Killed();
+  };
+  EXPECT_THROW(Search(*target, options_, record, Clock::now(), observer).run(), Killed);
+  ASSERT_FALSE(written.findings.empty());
+  for (const auto& finding : written.findings) {
+    EXPECT_FALSE(finding.investigated);
+    EXPECT_FALSE(finding.is_minimal);
+    EXPECT_TRUE(fs::exists(options_.failing / finding.file));
+  }
+  Search(*target, options_, written, Clock::now(), {}).run();
+  fs::remove_all(root_);
+  RunRecord whole;
+  Search(*target, options_, whole, Clock::now(), {}).run();
+  EXPECT_EQ(timeless(written), timeless(whole));
+}
+
+TEST_F(SearchTest, TheTargetedPhaseStartsFromWhatCameNearestToItsBound) {
+  const auto record = run("");
+  ASSERT_FALSE(record.candidates.empty());
+  EXPECT_LE(record.candidates.size(), 32u);
+  const auto& phase = record.phases.back();
+  EXPECT_EQ(phase.phase, "targeted");
+  EXPECT_EQ(phase.cases + phase.rejected, 120 * 15 / 100);
+}
+
+TEST_F(SearchTest, KeepsWhatCameNearToItsBoundBetweenRuns) {
+  options_.near = root_ / "near";
+  run("");
+  const auto first = shrinkers::load_folder(options_.near).entries.size();
+  EXPECT_GT(first, 0u);
+  EXPECT_LE(first, 8u);
+  options_.seed = 12;
+  run("");
+  EXPECT_LE(shrinkers::load_folder(options_.near).entries.size(), 8u);
+}
+
+TEST_F(SearchTest, WritesALineForEachCaseInOrder) {
+  options_.observations = true;
+  options_.workers = 2;
+  std::string lines;
+  observer_.on_observations = [&](const std::string& more) { lines += more; };
+  const auto record = run("window_one_wide");
+  std::istringstream in(lines);
+  std::string line;
+  std::int64_t count = 0;
+  std::set<std::string> statuses;
+  for (; std::getline(in, line); ++count) {
+    const auto json = nlohmann::json::parse(line);
+    for (const char* name : {"type", "run_start", "property", "status", "representation",
+                             "arguments", "how_generated", "features", "coverage"}) {
+      EXPECT_TRUE(json.contains(name)) << name;
+    }
+    statuses.insert(json["status"]);
+  }
+  EXPECT_EQ(count, record.scenarios);
+  EXPECT_TRUE(statuses.count("failed") && statuses.count("passed"));
+}
+
+TEST_F(SearchTest, WhatTheLedgerExplainsIsCountedApart) {
+  options_.known = [](Case&, const Property& property, const Judgement&) {
+    return property.id == "mask.visible_set" ? std::string("entry.json") : std::string();
+  };
+  const auto record = run("window_one_wide");
+  for (const auto& finding : record.findings) {
+    EXPECT_EQ(finding.known, finding.property == "mask.visible_set" ? "entry.json" : "");
+  }
+  for (const auto& entry : record.properties) {
+    if (entry.property != "mask.visible_set") continue;
+    EXPECT_GT(entry.known, 0);
+    EXPECT_EQ(entry.failed, 0);
+    EXPECT_EQ(entry.status, Verdict::passed);
+  }
 }
 
 TEST_F(SearchTest, StopsWhenInterrupted) {

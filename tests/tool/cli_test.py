@@ -1,57 +1,14 @@
 """The tool as its users meet it: commands, exit codes, and one clear message for bad input."""
 
 import json
-import os
-import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-ADAPTERS = HERE.parent / "kernels" / "adapters"
-TOOL = os.environ.get("KVCHECK_TOOL", "")
-
-HELD, COUNTEREXAMPLE, UNDECIDED, BAD_USAGE = 0, 1, 2, 254
-
-THREAD_34226 = {
-    "schema": 1, "operator": "attention", "opset": 23, "head_size": 1,
-    "fill": {"kind": "position_code"},
-    "steps": [{"past": 1}, {"append": 2, "queries": 1}],
-}
-BROKEN_TARGET = "cpu-naive+causal_skipped_single_query"
-
-
-class CommandLine(unittest.TestCase):
-    """Runs the tool in an empty folder."""
-
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name)
-
-    def kvcheck(self, *arguments, environment=None):
-        variables = {key: value for key, value in os.environ.items()
-                     if not key.startswith("KVCHECK_")}
-        variables.update(environment or {})
-        return subprocess.run([TOOL, *map(str, arguments)], cwd=self.path, env=variables,
-                              capture_output=True, text=True, timeout=110, check=False)
-
-    def write(self, name, content):
-        file = self.path / name
-        file.write_text(content if isinstance(content, str) else json.dumps(content))
-        return file
-
-    def refused(self, *arguments, words=(), environment=None):
-        """The command ends with 254 and one message that holds `words`."""
-        result = self.kvcheck(*arguments, environment=environment)
-        self.assertEqual(result.returncode, BAD_USAGE, result.stderr)
-        for word in words:
-            self.assertIn(word, result.stderr)
-        self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
-        return result
+from command_line import (ADAPTERS, BAD_USAGE, BROKEN_TARGET, COUNTEREXAMPLE, HELD, THREAD_34226,
+                          TOOL, UNDECIDED, CommandLine)
 
 
 class Runs(CommandLine):
@@ -100,21 +57,6 @@ class Runs(CommandLine):
         self.assertEqual(record["stop"], "interrupted")
         self.assertTrue(record["findings"])
         self.assertIn("page:", output)
-
-    def test_a_killed_run_leaves_its_record_and_the_running_scenario(self):
-        with subprocess.Popen([TOOL, "run", "--target", BROKEN_TARGET, "--time", "60", "--seed", "1"],
-                              cwd=self.path, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as process:
-            deadline = time.monotonic() + 60
-            while not list(self.path.glob(".kvcheck/corpus/origin/*.json")):
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.05)
-            time.sleep(0.5)
-            process.kill()
-        run = next(self.path.glob(".kvcheck/runs/*"))
-        record = json.loads((run / "run.json").read_text())
-        self.assertTrue(record["findings"])
-        self.assertIn("scenario", json.loads((run / "current.json").read_text()))
 
     def test_an_unknown_target_names_the_known_ones(self):
         self.refused("run", "--target", "cpu-naiv", words=("cpu-naiv", "cpu-naive"))

@@ -72,7 +72,7 @@ TEST(ModelledTarget, InOneRowIsWrongThereAlone) {
   const auto target = make_modelled_target(model::find_wrong_model("window.one_more"), true);
   Case c(*target, windowed());
   // Of the positions 3, 8, 13: at 3 the window is not full yet, 8 is in the prompt, and 13 does
-  // not come. Last head of the last entry alone.
+  // not come. Head 1 of 2 of the last entry alone.
   EXPECT_EQ(explain_rows(c, c.execution()).failing, 1);
   const auto ids = failed(*target, windowed());
   EXPECT_NE(std::find(ids.begin(), ids.end(), "mask.visible_set"), ids.end());

@@ -1,0 +1,73 @@
+// cache.drafts: tokens that are appended and rolled back leave no trace.
+// The case is run with drafts of up to three tokens before its steps: rolled back at once, token by
+// token, in two parts, or followed by a longer one; before the first step back to nothing. Each is
+// only as deep as the layout can roll back exactly. Rows and outputs are those of the case.
+#include <utility>
+
+#include "properties/catalog.h"
+#include "properties/catalog/drafted.h"
+#include "properties/convert.h"
+#include "properties/variant.h"
+
+namespace kvcheck::properties {
+namespace {
+
+constexpr const char* kPromise = "rollback_bits";
+
+/// The variant with drafts before its steps; empty when none is exact.
+std::optional<Variant> drafted(const Case& c, const Variant& way) {
+  const bool chunks = way.scenario.batch == 1 || way.scenario.op == model::Operator::attention ||
+                      c.capabilities().has("batched_chunks");
+  Drafted with = with_drafts(way.scenario, model::Timeline(way.scenario), chunks);
+  if (with.drafts == 0) return std::nullopt;
+  Variant result = way;
+  result.words = "with drafts that are rolled back (" + with.in_words() + ")";
+  std::vector<StepPair> moved;
+  for (std::size_t i = 0; i < with.places.size(); ++i) moved.emplace_back(i, with.places[i]);
+  follow(result.same_state, moved);
+  result.scenario = std::move(with.scenario);
+  return result;
+}
+
+Judgement judge(Case& c) {
+  const auto way = drafted(c, unchanged(c));
+  if (!way) return Judgement::skipped("no draft can be rolled back exactly here");
+  return judge_variants(
+      c, {*way},
+      {.kind = Kind::rollback_difference, .bitwise = promises(c, kPromise), .rows_suffice = true});
+}
+
+bool turn(Case& c, std::vector<Variant>& ways, Draw&) {
+  std::vector<Variant> turned;
+  for (const Variant& way : ways) {
+    auto with = drafted(c, way);
+    if (!with) return false;
+    turned.push_back(std::move(*with));
+  }
+  ways = std::move(turned);
+  return true;
+}
+
+std::string inapplicable(const model::Scenario& scenario, const kernels::Capabilities& target) {
+  if (!target.has("rollback")) return "the target cannot roll back";
+  if (scenario.fill.kind == model::FillKind::needles) return "needles point at what was dropped";
+  return fixed_data_reason(scenario);
+}
+
+}  // namespace
+
+Property drafts_property() {
+  return {
+      "cache.drafts",
+      "Appending drafts and rolling them back, at once, in parts, several times and down to "
+      "nothing, leaves rows and outputs as they are without them: outputs bit for bit where "
+      "that is promised, else within twice the bound.",
+      "stale rows, counters that drift with every rollback, snapshots of the state one rollback "
+      "too old, drafts longer than the ones before",
+      inapplicable,
+      judge,
+      "",
+      {Axis::Run::apart, turn, kPromise}};
+}
+
+}  // namespace kvcheck::properties

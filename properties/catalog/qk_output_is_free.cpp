@@ -1,0 +1,88 @@
+// values.qk_output_is_free: asking for more changes no output.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "properties/catalog.h"
+#include "properties/draw.h"
+#include "properties/variant.h"
+
+namespace kvcheck::properties {
+namespace {
+
+using model::QkOutput;
+
+constexpr const char* kPromise = "format_bits";
+
+/// Other intermediates that the case could ask for, or none.
+std::vector<QkOutput> others(Case& c) {
+  std::vector<QkOutput> result;
+  for (const QkOutput asked : {QkOutput::none, QkOutput::raw, QkOutput::softcapped,
+                               QkOutput::biased, QkOutput::probabilities}) {
+    model::Scenario other = c.scenario();
+    other.qk_output = asked;
+    if (asked == c.scenario().qk_output || !cannot_run(c.target(), other).empty()) continue;
+    result.push_back(asked);
+  }
+  return result;
+}
+
+/// out(and nothing else) = out(and an intermediate) = out(and the rows of the cache).
+Judgement judge(Case& c) {
+  std::vector<Variant> variants;
+  for (const QkOutput asked : others(c)) {
+    variants.push_back(unchanged(c));
+    variants.back().words = fmt::format("with qk_output {}", to_string(asked));
+    variants.back().scenario.qk_output = asked;
+  }
+  if (c.capabilities().rows) {
+    variants.push_back(unchanged(c));
+    variants.back().words = "without asking for the rows of the cache";
+    variants.back().options.want_rows = false;
+  }
+  VariantJudging judging;
+  judging.bitwise = c.capabilities().has(kPromise);
+  if (!judging.bitwise) judging.kind = Kind::influence;
+  return judge_variants(c, variants, judging);
+}
+
+/// Where the case asks for an intermediate, other ways need it to be compared.
+bool turn(Case& c, std::vector<Variant>& ways, Draw& draw) {
+  if (c.scenario().qk_output != QkOutput::none) return false;
+  const std::vector<QkOutput> choices = others(c);
+  if (!choices.empty()) {
+    const QkOutput asked = draw.pick(choices);
+    for (Variant& way : ways) way.scenario.qk_output = asked;
+  }
+  // Rows are asked for behind about every other step, and behind the last.
+  for (Variant& way : ways) {
+    std::vector<StepPair> kept;
+    for (const StepPair& pair : way.same_state) {
+      if (pair == way.same_state.back() || draw.percent(50)) kept.push_back(pair);
+    }
+    way.same_state = std::move(kept);
+  }
+  return true;
+}
+
+std::string inapplicable(const model::Scenario& scenario, const kernels::Capabilities& target) {
+  if (!target.outputs) return "the target computes no outputs";
+  if (target.rows || target.has("qk_output") || scenario.qk_output != QkOutput::none) return "";
+  return "the target hands out nothing else";
+}
+
+}  // namespace
+
+Property qk_output_is_free_property() {
+  return {"values.qk_output_is_free",
+          "Asking for an intermediate or for the rows of the cache changes no output: equal bits "
+          "where the target promises them, else within twice the bound.",
+          "a path of its own when intermediates are asked for, buffers shared between them and "
+          "the outputs, rows read before they are settled",
+          inapplicable,
+          judge,
+          "",
+          {Axis::Run::together, turn, kPromise}};
+}
+
+}  // namespace kvcheck::properties
