@@ -123,6 +123,39 @@ TEST(UnsupportedReason, NamesWindowsOfAttention) {
   EXPECT_EQ(of(R"("cache":{"window_size":1})"), "attention_window");
 }
 
+TEST(UnsupportedReason, KeepsToTheMultiplesThatAFeatureNeeds) {
+  kernels::Capabilities claims = modest();
+  claims.head_size_multiple = 8;
+  claims.head_size_multiple_with = {{"rotary", 16}, {"full cache_int8", 32}};
+  claims.features.insert({"rotary", "cache_int8"});
+  const auto of = [&](const std::string& fields) {
+    return unsupported_reason(claims,
+                              model::parse_scenario(R"({"schema":1,"operator":"gqa",)" + fields +
+                                                    R"(,"steps":[{"append":2}]})"));
+  };
+  EXPECT_EQ(of(R"("head_size":8)"), "");
+  EXPECT_EQ(of(R"("head_size":24,"rotary":{})"), "head_size 24 with rotary");
+  EXPECT_EQ(of(R"("head_size":32,"rotary":{"dim":8})"), "rotary.dim 8");
+  EXPECT_EQ(of(R"("head_size":32,"rotary":{"dim":16})"), "");
+  EXPECT_EQ(of(R"("head_size":16,"cache":{"quantisation":{"kind":"int8"}})"),
+            "head_size 16 with full cache_int8");
+  EXPECT_EQ(of(R"("head_size":32,"cache":{"quantisation":{"kind":"int8"}})"), "");
+}
+
+TEST(UnsupportedReason, ReadsClaimsFromAnOpsetOn) {
+  kernels::Capabilities claims = modest();
+  claims.opsets = {24, 25};
+  claims.features.insert({"mask_boolean", "short_mask from 25"});
+  const auto of = [&](int opset) {
+    return unsupported_reason(
+        claims, model::parse_scenario(
+                    R"({"schema":1,"operator":"attention","opset":)" + std::to_string(opset) +
+                    R"(,"mask":{"kind":"boolean","missing_columns":1},"steps":[{"append":2}]})"));
+  };
+  EXPECT_EQ(of(24), "short_mask");
+  EXPECT_EQ(of(25), "");
+}
+
 TEST(UnsupportedReason, LeavesOtherCachesToTargetsThatTakeQuantisedOnesAlone) {
   kernels::Capabilities c = modest();
   c.features = {"cache_int4", "cache_quantised_only"};
@@ -165,6 +198,21 @@ TEST(ArithmeticProfile, ScalesToDoubleAndFollowsTheOperatorAndType) {
   EXPECT_EQ(arithmetic_profile(c, s).output_type, model::ElementType::f16);
   s.element_type = model::ElementType::f64;
   EXPECT_EQ(arithmetic_profile(c, s).accumulator_roundoff, 0x1p-53);
+}
+
+TEST(ArithmeticProfile, FollowsTheOpsetAndTheTypeOfTheSoftmax) {
+  kernels::Capabilities c;
+  c.arithmetic_where["attention f32 25"].splits = 3;
+  c.arithmetic_where["attention f32 25 softmax f16"].splits = 4;
+  const auto splits = [&](const std::string& fields) {
+    return arithmetic_profile(c, model::parse_scenario(R"({"schema":1,"operator":"attention",)" +
+                                                       fields + R"(,"steps":[{"append":2}]})"))
+        .splits;
+  };
+  EXPECT_EQ(splits(R"("opset":24)"), 1);
+  EXPECT_EQ(splits(R"("opset":25)"), 3);
+  EXPECT_EQ(splits(R"("opset":25,"softmax_precision":"f16")"), 4);
+  EXPECT_EQ(splits(R"("opset":25,"softmax_precision":"f64")"), 3);
 }
 
 TEST(SessionConfig, CarriesTheScenario) {
