@@ -1,6 +1,7 @@
 // Element types and tensors of the target interface.
 #include "kernels/target.h"
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string_view>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 31;
 
-constexpr std::array<std::pair<ElementType, std::string_view>, 9> kNames{{
+constexpr std::array<std::pair<ElementType, std::string_view>, 10> kNames{{
     {ElementType::f32, "f32"},
     {ElementType::f16, "f16"},
     {ElementType::bf16, "bf16"},
@@ -24,6 +25,7 @@ constexpr std::array<std::pair<ElementType, std::string_view>, 9> kNames{{
     {ElementType::u8, "u8"},
     {ElementType::f8e4m3, "f8e4m3"},
     {ElementType::i64, "i64"},
+    {ElementType::i32, "i32"},
 }};
 
 }  // namespace
@@ -34,6 +36,7 @@ std::size_t element_bytes(ElementType type) {
     case ElementType::i64:
       return 8;
     case ElementType::f32:
+    case ElementType::i32:
       return 4;
     case ElementType::f16:
     case ElementType::bf16:
@@ -44,9 +47,9 @@ std::size_t element_bytes(ElementType type) {
     case ElementType::f8e4m3:
       return 1;
   }
-  throw std::invalid_argument(
-      fmt::format("element type = {}: is none of f32, f16, bf16, f64, boolean, i8, u8, f8e4m3, i64",
-                  static_cast<int>(type)));
+  throw std::invalid_argument(fmt::format(
+      "element type = {}: is none of f32, f16, bf16, f64, boolean, i8, u8, f8e4m3, i64, i32",
+      static_cast<int>(type)));
 }
 
 std::string_view to_string(ElementType type) {
@@ -95,6 +98,20 @@ Tensor Tensor::zeros(ElementType type, std::vector<std::int64_t> shape) {
   }
   tensor.bytes.resize(static_cast<std::size_t>(count * size));
   return tensor;
+}
+
+const OperatorCall::Input* OperatorCall::find(std::string_view name) const {
+  const auto found = std::find_if(inputs.begin(), inputs.end(),
+                                  [&](const Input& input) { return input.name == name; });
+  return found == inputs.end() ? nullptr : &*found;
+}
+
+OperatorCall::Input* OperatorCall::find(std::string_view name) {
+  return const_cast<Input*>(std::as_const(*this).find(name));
+}
+
+Answer<CallResult> Target::call(const OperatorCall&) {
+  return Refusal{fmt::format("{} takes no operator calls; open a session", capabilities().name)};
 }
 
 }  // namespace kvcheck::kernels

@@ -19,8 +19,9 @@
 
 namespace kvcheck::kernels {
 
-/// i8, u8 and f8e4m3 are what a quantised cache stores, i64 is for position_ids.
-enum class ElementType { f32, f16, bf16, f64, boolean, i8, u8, f8e4m3, i64 };
+/// i8, u8 and f8e4m3 are what a quantised cache stores, i64 is for position_ids, i32 for the
+/// lengths of operator calls.
+enum class ElementType { f32, f16, bf16, f64, boolean, i8, u8, f8e4m3, i64, i32 };
 
 std::size_t element_bytes(ElementType type);
 std::string_view to_string(ElementType type);
@@ -103,6 +104,7 @@ struct Capabilities {
   ///   cache_quantised_only         no other caches are taken
   ///   load                         the harness may put a past into the cache
   ///   queryless_append             tokens may be appended without asking a query
+  ///   operator_calls               Target::call takes the operator's own calls
   ///   rollback                     newest tokens can be dropped
   ///   checks_rollback              promise: an inexact rollback is refused
   ///   Promises of the same output bits whatever ...
@@ -152,6 +154,28 @@ struct QuantisationConfig {
   bool per_channel = false;       ///< A scale for each KV head and lane.
   Tensor key_scale, value_scale;  ///< f32 [1], or [Nk, H] per channel.
   bool quantised() const { return kind != "none"; }
+};
+
+/// One call of the operator itself, sound or not, outside any session: what a caller of the library
+/// would hand in, under the names of the operator.
+struct OperatorCall {
+  struct Input {
+    std::string name;  ///< "seqlens_k", "attn_mask", ...; inputs that are absent are left out.
+    Tensor tensor;
+  };
+  std::string op = "gqa";  ///< "gqa" or "attention".
+  int opset = 1;
+  std::map<std::string, std::variant<std::int64_t, double, std::string>> attributes;
+  std::vector<Input> inputs;
+  std::vector<std::string> outputs;  ///< Names of those asked for.
+
+  Input* find(std::string_view name);
+  const Input* find(std::string_view name) const;
+};
+
+/// The outputs of an operator call, in the order in which it asked for them.
+struct CallResult {
+  std::vector<OperatorCall::Input> outputs;
 };
 
 /// What stays fixed over one sequence of steps.
@@ -262,6 +286,9 @@ class Target {
   virtual const Capabilities& capabilities() const = 0;
   /// A target that broke starts afresh here; earlier sessions of it are dead.
   virtual Answer<std::unique_ptr<Session>> open(const SessionConfig& config) = 0;
+  /// Runs one call of the operator (feature operator_calls). A call that breaks a rule of the
+  /// operator is refused; nothing else may come of it.
+  virtual Answer<CallResult> call(const OperatorCall& call);
 };
 
 }  // namespace kvcheck::kernels

@@ -90,6 +90,12 @@ class Reader {
     if (!value->is_boolean()) fail(field(name), shown(*value), "must be true or false");
     out = value->get<bool>();
   }
+  void read(const std::string& name, std::string& out) {
+    const Json* value = find(name);
+    if (!value) return;
+    if (!value->is_string()) fail(field(name), shown(*value), "must be a text");
+    out = value->get<std::string>();
+  }
   void read(const std::string& name, std::optional<std::int64_t>& out) {
     const Json* value = find(name);
     if (value && !value->is_null()) out = integer(*value, field(name));

@@ -193,6 +193,9 @@ struct Scenario {
   std::optional<QkNormSpec> qk_norm;
   QkOutput qk_output = QkOutput::none;
   std::optional<ElementType> softmax_precision;  ///< attention; empty = the element type.
+  /// The last step is made as a call of the operator itself, changed in this one way; empty = no
+  /// such call. Names are those of properties/calls, for instance "seqlens_k[0]=rows+1".
+  std::string call_change{};
   FillSpec fill;
   Poison poison = Poison::finite;
   std::vector<Step> steps;

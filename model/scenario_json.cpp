@@ -294,6 +294,7 @@ Json to_json(const Scenario& s) {
   if (s.qk_norm) json["qk_norm"] = {{"epsilon", s.qk_norm->epsilon}};
   if (s.qk_output != QkOutput::none) json["qk_output"] = to_string(s.qk_output);
   if (s.softmax_precision) json["softmax_precision"] = to_string(*s.softmax_precision);
+  if (!s.call_change.empty()) json["call_change"] = s.call_change;
   json["fill"] = fill_json(s.fill);
   if (s.poison != defaults.poison) json["poison"] = to_string(s.poison);
   json["steps"] = Json::array();
@@ -342,6 +343,7 @@ Scenario scenario_from_json(const Json& json) {
     inner.read("epsilon", s.qk_norm.emplace().epsilon);
     inner.finish();
   }
+  reader.read("call_change", s.call_change);
   reader.read("qk_output", s.qk_output,
               {QkOutput::none, QkOutput::raw, QkOutput::softcapped, QkOutput::biased,
                QkOutput::probabilities});

@@ -3,12 +3,22 @@
 
 #include <fmt/format.h>
 
+#include "properties/bundle.h"
 #include "properties/convert.h"
 
 namespace kvcheck::properties {
 
-Case::Case(kernels::Target& target, const model::Scenario& scenario)
-    : target_(target), oracle_(scenario, arithmetic_profile(target.capabilities(), scenario)) {}
+Case::Case(kernels::Target& target, const model::Scenario& scenario, Mode mode)
+    : target_(target),
+      oracle_(scenario, arithmetic_profile(target.capabilities(), scenario)),
+      mode_(mode) {}
+
+Case::~Case() = default;
+
+Bundle& Case::bundle() {
+  if (!bundle_) bundle_ = std::make_unique<Bundle>(*this);
+  return *bundle_;
+}
 
 double Case::roundoff() const {
   return arithmetic_profile(target_.capabilities(), scenario()).accumulator_roundoff;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,9 @@ struct Judgement {
   std::string text;              ///< Of a failure the sentence, otherwise the reason.
   shrinkers::Hint hint;          ///< Where it failed.
   double max_ratio = 0;          ///< Largest bound ratio, where values were compared.
+  /// The rule that was broken, where findings of one property and kind differ by it; part of the
+  /// signature.
+  std::string rule{};
 
   static Judgement skipped(std::string reason) {
     return {Verdict::skipped, Kind::over_bound, std::move(reason), {}, 0};
@@ -36,10 +40,22 @@ struct Judgement {
 /// Receives every finite bound ratio that a property computes; for error statistics.
 using RatioSink = std::function<void(double)>;
 
+class Bundle;
+
 class Case {
  public:
+  /// How properties that compare two ways to run the case are judged: each alone, with runs of its
+  /// own and in every way that it knows; or bundled, by runs that differ in many of these ways at
+  /// once, and alone only where such a run shows a difference (see bundle.h).
+  enum class Mode { alone, bundled };
+
   /// \pre validate(scenario) is empty, unsupported_reason(target, scenario) is empty
-  Case(kernels::Target& target, const model::Scenario& scenario);
+  Case(kernels::Target& target, const model::Scenario& scenario, Mode mode = Mode::alone);
+  Case(const Case&) = delete;
+  Case& operator=(const Case&) = delete;
+  ~Case();
+
+  Mode mode() const { return mode_; }
 
   kernels::Target& target() { return target_; }
   const kernels::Capabilities& capabilities() const { return target_.capabilities(); }
@@ -54,12 +70,17 @@ class Case {
   const Execution& execution();
   bool executed() const { return execution_.has_value(); }
 
+  /// The runs that differ in many ways at once; made on first use, in either mode.
+  Bundle& bundle();
+
   RatioSink ratio_sink;
 
  private:
   kernels::Target& target_;
   model::Oracle oracle_;
+  Mode mode_;
   std::optional<Execution> execution_;
+  std::unique_ptr<Bundle> bundle_;
 };
 
 /// Why a derived scenario cannot be run on the target; empty = it can.

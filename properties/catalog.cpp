@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "properties/bundle.h"
+
 namespace kvcheck::properties {
 
 const std::vector<Property>& catalog() {
@@ -20,10 +22,21 @@ const std::vector<Property>& catalog() {
       any_capacity_property(),
       thread_count_property(),
       instruction_set_property(),
+      refused_calls_property(),
+      accepted_calls_property(),
+      extreme_lengths_property(),
       // Last, so that much has happened since the first run.
       repeat_property(),
+      combined_ways_property(),
   };
   return properties;
+}
+
+Judgement judge(Case& c, const Property& property) {
+  if (c.mode() == Case::Mode::alone || property.axis.run == Axis::Run::none) {
+    return property.judge(c);
+  }
+  return c.bundle().settles(property) ? Judgement{} : c.bundle().judge_alone(property);
 }
 
 const Property* find_property(std::string_view id) {

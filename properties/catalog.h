@@ -10,6 +10,23 @@
 
 namespace kvcheck::properties {
 
+class Draw;
+struct Variant;
+
+/// How the other way to run a case, of a property that compares two, joins those of other
+/// properties in one run; see bundle.h.
+struct Axis {
+  /// Runs in which everything that may change at once changes: `together` with everything else that
+  /// is so marked; `apart` for ways that would hide another's, or leave out entries or queries.
+  enum class Run { none, together, apart };
+  Run run = Run::none;
+  /// Changes every one of `ways`, by choices from `draw`, or puts several in the place of one.
+  /// False = the case has no such way, or none that others can join; `ways` is then as it was.
+  bool (*turn)(Case&, std::vector<Variant>& ways, Draw& draw) = nullptr;
+  /// The feature with which bits are compared, else twice the bound; empty = always bits.
+  std::string bits = {};
+};
+
 struct Property {
   std::string id;         ///< "topic.sentence", stable; used in commands, records and pages.
   std::string statement;  ///< One sentence that is true of every healthy target.
@@ -19,9 +36,8 @@ struct Property {
   Judgement (*judge)(Case&);
   /// The feature without which the property has nothing to say of a target; empty = none.
   std::string promise = {};
-  /// Random scenarios of a search are judged one in so many, by their content: for properties
-  /// that run a case several times more. Everything else is judged always.
-  std::uint64_t one_in = 1;
+  /// Of properties that run a case in another way.
+  Axis axis = {};
 };
 
 /// "the target does not promise threads_bits", "... claim qk_output"; empty where it does, or
@@ -29,6 +45,11 @@ struct Property {
 std::string unpromised(const kernels::Capabilities& target, std::string_view promise);
 
 const std::vector<Property>& catalog();
+
+/// What a property says of a case. Of a bundled one it passes where it joined runs that show no
+/// difference, and is judged alone otherwise.
+/// \pre property.inapplicable(scenario, capabilities) is empty
+Judgement judge(Case& c, const Property& property);
 
 /// Null when there is none of that id.
 const Property* find_property(std::string_view id);
@@ -48,5 +69,9 @@ Property any_capacity_property();
 Property thread_count_property();
 Property instruction_set_property();
 Property repeat_property();
+Property refused_calls_property();
+Property accepted_calls_property();
+Property extreme_lengths_property();
+Property combined_ways_property();
 
 }  // namespace kvcheck::properties

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include <fmt/format.h>
@@ -12,28 +13,57 @@
 namespace kvcheck::properties {
 namespace {
 
+bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
+
 struct Place {
   std::size_t step;
   std::int64_t entry, query;
 };
-/// entry, position, generation, length seen (-1 where every token asks its own query)
-using QueryKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
-std::map<QueryKey, Place> queries_of(const OtherRun& run) {
-  std::map<QueryKey, Place> places;
+/// The queries [first, end), by position, that an entry of the main run's numbering asks in a step.
+struct QuerySpan {
+  std::int64_t entry, generation, first, end;
+  /// The length seen; -1 where every token asks its own query.
+  std::int64_t seen;
+  std::size_t step;
+};
+
+std::vector<QuerySpan> queries_of(const OtherRun& run) {
+  std::vector<QuerySpan> spans;
   for (std::size_t i = 0; i < run.execution.steps.size(); ++i) {
     const StepAnswer& answer = run.execution.steps[i];
     const auto* append = std::get_if<model::Append>(&run.scenario.steps[i]);
     if (!append || answer.status != StepAnswer::Status::ok || !answer.result.output) continue;
+    const bool own = append->queries == append->tokens;
     for (std::int64_t b = 0; b < run.scenario.batch; ++b) {
       const auto& state = run.timeline.steps()[i].entries[static_cast<std::size_t>(b)];
-      for (std::int64_t q = 0; q < state.queries; ++q) {
-        const std::int64_t seen = append->queries == append->tokens ? -1 : state.length;
-        places[{b + run.first_entry, state.origin.value + q, append->generation, seen}] = {i, b, q};
-      }
+      if (state.queries == 0) continue;
+      const std::int64_t first = state.origin.value;
+      spans.push_back({b + run.first_entry, append->generation, first, first + state.queries,
+                       own ? -1 : state.length, i});
     }
   }
-  return places;
+  return spans;
+}
+
+/// Calls visit(mine, theirs, count) for every stretch of queries that both runs answered, where the
+/// two places are those of its first query. Ends when `visit` says false.
+template <class Visit>
+void visit_shared(Case& main, const OtherRun& other, std::size_t first_step, const Visit& visit) {
+  const auto theirs = queries_of(other);
+  for (const QuerySpan& a : queries_of({main.scenario(), main.timeline(), main.execution()})) {
+    if (a.step < first_step) continue;
+    for (const QuerySpan& b : theirs) {
+      if (a.entry != b.entry || a.generation != b.generation || a.seen != b.seen) continue;
+      const std::int64_t first = std::max(a.first, b.first), end = std::min(a.end, b.end);
+      if (first >= end) continue;
+      const Place mine{a.step, a.entry, first - a.first};
+      const Place their{b.step, b.entry - other.first_entry, first - b.first};
+      if (!visit(mine, their, end - first)) return;
+    }
+  }
 }
 
 /// The bytes of `count` neighbouring elements.
@@ -42,6 +72,13 @@ std::span<const std::byte> elements(const kernels::Tensor& tensor, std::int64_t 
   const std::size_t width = kernels::element_bytes(tensor.type);
   return std::span(tensor.bytes)
       .subspan(static_cast<std::size_t>(first) * width, static_cast<std::size_t>(count) * width);
+}
+
+/// Neighbouring rows of one entry and KV head.
+std::span<const std::byte> rows_bytes(const kernels::Tensor& rows, std::int64_t entry,
+                                      std::int64_t head, std::int64_t first, std::int64_t count) {
+  const std::int64_t row = (entry * rows.shape[1] + head) * rows.shape[2] + first;
+  return elements(rows, row * rows.shape[3], count * rows.shape[3]);
 }
 
 const model::EntryStep& state_at(const model::Timeline& timeline, const Place& place) {
@@ -53,6 +90,16 @@ class QueryPair {
  public:
   QueryPair(Case& main, const Place& mine, const OtherRun& other, const Place& theirs, bool bitwise)
       : main_(main), mine_(mine), other_(other), theirs_(theirs), bitwise_(bitwise) {}
+
+  /// Whether nothing of this query and the next `count` - 1 differs; false is no answer.
+  bool same_bits(std::int64_t count) const {
+    if (bitwise_ && my_result().qk && their_result().qk) return false;
+    const std::int64_t row = main_.scenario().query_heads * main_.scenario().value_head_size;
+    const auto bytes = [&](const kernels::Tensor& output, const Place& place) {
+      return elements(output, (place.entry * output.shape[1] + place.query) * row, count * row);
+    };
+    return same_bytes(bytes(*my_result().output, mine_), bytes(*their_result().output, theirs_));
+  }
 
   std::optional<Difference> compare() const {
     if (auto difference = compare_output()) return difference;
@@ -74,9 +121,9 @@ class QueryPair {
     const std::int64_t row = s.query_heads * s.value_head_size;
     const std::int64_t first_a = (mine_.entry * a.shape[1] + mine_.query) * row;
     const std::int64_t first_b = (theirs_.entry * b.shape[1] + theirs_.query) * row;
-    if (std::ranges::equal(elements(a, first_a, row), elements(b, first_b, row))) return {};
+    if (same_bytes(elements(a, first_a, row), elements(b, first_b, row))) return {};
     for (std::int64_t i = 0; i < row; ++i) {
-      if (std::ranges::equal(elements(a, first_a + i, 1), elements(b, first_b + i, 1))) continue;
+      if (same_bytes(elements(a, first_a + i, 1), elements(b, first_b + i, 1))) continue;
       const double x = element(a, first_a + i), y = element(b, first_b + i);
       const std::int64_t head = i / s.value_head_size, lane = i % s.value_head_size;
       const double ratio =
@@ -114,7 +161,7 @@ class QueryPair {
       };
       for (std::int64_t key = 0; key < columns; ++key) {
         const std::int64_t at_a = first(a, mine_) + key, at_b = first(b, theirs_) + key;
-        if (std::ranges::equal(elements(a, at_a, 1), elements(b, at_b, 1))) continue;
+        if (same_bytes(elements(a, at_a, 1), elements(b, at_b, 1))) continue;
         return difference(std::numeric_limits<double>::infinity(), head,
                           fmt::format("qk_output of key {}", key), element(a, at_a),
                           element(b, at_b));
@@ -151,23 +198,24 @@ class QueryPair {
 
 std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, bool bitwise,
                                           std::size_t first_step) {
-  const auto theirs = queries_of(other);
-  const OtherRun self{main.scenario(), main.timeline(), main.execution()};
-  for (const auto& [key, place] : queries_of(self)) {
-    const auto it = theirs.find(key);
-    if (it == theirs.end() || place.step < first_step) continue;
-    const QueryPair pair(main, place, other, it->second, bitwise);
-    if (auto difference = pair.compare()) return difference;
-  }
-  return std::nullopt;
+  std::optional<Difference> difference;
+  visit_shared(main, other, first_step, [&](Place mine, Place theirs, std::int64_t count) {
+    if (QueryPair(main, mine, other, theirs, bitwise).same_bits(count)) return true;
+    for (; count > 0 && !difference; --count, ++mine.query, ++theirs.query) {
+      difference = QueryPair(main, mine, other, theirs, bitwise).compare();
+    }
+    return !difference.has_value();
+  });
+  return difference;
 }
 
 std::int64_t shared_queries(Case& main, const OtherRun& other) {
-  const auto theirs = queries_of(other);
-  const OtherRun self{main.scenario(), main.timeline(), main.execution()};
-  const auto mine = queries_of(self);
-  return std::count_if(mine.begin(), mine.end(),
-                       [&](const auto& item) { return theirs.count(item.first) > 0; });
+  std::int64_t shared = 0;
+  visit_shared(main, other, 0, [&](const Place&, const Place&, std::int64_t count) {
+    shared += count;
+    return true;
+  });
+  return shared;
 }
 
 std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::size_t step,
@@ -194,12 +242,18 @@ std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::s
     const std::int64_t end = std::min({first + std::min(state.resident, a->key.shape[2]),
                                        their_first + std::min(their.resident, b->key.shape[2])});
     for (std::int64_t h = 0; h < main.scenario().kv_heads; ++h) {
-      for (std::int64_t p = std::max(first, their_first); p < end; ++p) {
+      const std::int64_t begin = std::max(first, their_first);
+      const auto equal = [&](const kernels::Tensor& mine, const kernels::Tensor& theirs) {
+        return same_bytes(rows_bytes(mine, entry, h, begin - first, end - begin),
+                          rows_bytes(theirs, e, h, begin - their_first, end - begin));
+      };
+      if (begin >= end || (equal(a->key, b->key) && equal(a->value, b->value))) continue;
+      for (std::int64_t p = begin; p < end; ++p) {
         const std::int64_t r = p - first, their_r = p - their_first;
         const bool key =
-            std::ranges::equal(row_bytes(a->key, entry, h, r), row_bytes(b->key, e, h, their_r));
-        const bool value = std::ranges::equal(row_bytes(a->value, entry, h, r),
-                                              row_bytes(b->value, e, h, their_r));
+            same_bytes(row_bytes(a->key, entry, h, r), row_bytes(b->key, e, h, their_r));
+        const bool value =
+            same_bytes(row_bytes(a->value, entry, h, r), row_bytes(b->value, e, h, their_r));
         if (key && value) continue;
         if (both_hold(entry, r, e, their_r, h, {p})) continue;
         Difference difference;

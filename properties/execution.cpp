@@ -79,8 +79,9 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
             [&](std::unique_ptr<kernels::Session>&& opened) { session = std::move(opened); })) {
     return execution;
   }
-  const bool rows = options.want_rows && target.capabilities().rows;
   for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
+    const bool rows = options.want_rows && target.capabilities().rows &&
+                      (options.rows_at.empty() || options.rows_at[i]);
     StepAnswer& out = execution.steps[i];
     const model::Step& step = scenario.steps[i];
     if (!timeline.steps()[i].defined) {

@@ -36,8 +36,9 @@ struct Execution {
 
 struct ExecuteOptions {
   bool want_rows = true;
-  int threads = 0;       ///< SessionConfig::threads; 0 = as many as the target likes.
-  std::string isa = {};  ///< SessionConfig::isa; empty = the target's widest.
+  std::vector<bool> rows_at = {};  ///< Of each step whether rows are wanted; empty = of all.
+  int threads = 0;                 ///< SessionConfig::threads; 0 = as many as the target likes.
+  std::string isa = {};            ///< SessionConfig::isa; empty = the target's widest.
 };
 
 /// Runs the scenario. Stops at the first refusal or break, and before the first step that the

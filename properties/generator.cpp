@@ -6,6 +6,7 @@
 #include <rapidcheck/Shrinkable.h>
 #include <rapidcheck/shrinkable/Create.h>
 
+#include "properties/calls/call_draw.h"
 #include "properties/convert.h"
 #include "properties/draw.h"
 #include "properties/feature_draw.h"
@@ -49,7 +50,9 @@ class Drawing {
       s_.cache.capacity = longest + draw_.pick({0, 0, 1, 3, 8});
     }
     draw_mask(target_, draw_, longest, s_);
-    return model::normalise(s_);
+    s_ = model::normalise(s_);
+    draw_call_change(target_, draw_, s_);
+    return s_;
   }
 
  private:

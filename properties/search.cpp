@@ -34,9 +34,6 @@ std::size_t error_bin(double ratio) {
                                   edges.begin());
 }
 
-/// Whether the search judges a random scenario by a property that judges one in so many.
-bool due(const Property& property, std::uint64_t content) { return content % property.one_in == 0; }
-
 /// Mixes run seed and case index, so that a case is reached without drawing earlier ones.
 rc::Random case_random(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t x = seed + 0x9e3779b97f4a7c15ull * (index + 1);
@@ -157,7 +154,8 @@ void Search::draw_random() {
 void Search::examine(const model::Scenario& scenario, const Origin& origin,
                      const std::vector<const Property*>& properties) {
   observer_.before_case(scenario);
-  Case c(target_, scenario);
+  using enum Case::Mode;
+  Case c(target_, scenario, origin.random ? bundled : alone);
   auto& errors = error_record(record_, target_.capabilities().name,
                               std::string(to_string(scenario.element_type)));
   c.ratio_sink = [&errors, &scenario](double ratio) {
@@ -171,14 +169,11 @@ void Search::examine(const model::Scenario& scenario, const Origin& origin,
   };
   ++record_.scenarios;
   note_coverage(c);
-  const std::uint64_t content =
-      origin.random ? std::stoull(model::content_hash(scenario), nullptr, 16) : 0;
   for (const Property* property : properties) {
-    if (origin.random && !due(*property, content)) continue;
     if (!property->inapplicable(scenario, target_.capabilities()).empty()) continue;
     Judgement judgement;
     try {
-      judgement = property->judge(c);
+      judgement = judge(c, *property);
     } catch (const std::exception& error) {
       judgement = {Verdict::errored, Kind::over_bound, error.what(), {}, 0};
     }

@@ -6,33 +6,70 @@
 
 #include <fmt/format.h>
 
-#include "properties/compare_runs.h"
-
 namespace kvcheck::properties {
 namespace {
 
-Judgement compare(Case& c, const Variant& variant, Kind kind) {
-  const model::Timeline timeline(variant.scenario);
-  const model::Fill fill(variant.scenario, timeline);
-  const Execution run = execute(c.target(), variant.scenario, timeline, fill, variant.options);
-  if (!run.complete) return Judgement::skipped(broke_off(variant.scenario, run));
-  const OtherRun other{variant.scenario, timeline, run};
-  std::optional<Difference> difference;
-  for (std::size_t i = 0; i < c.scenario().steps.size() && !difference; ++i) {
-    if (!c.timeline().steps()[i].defined || !timeline.steps()[i].defined) break;
-    difference = compare_rows(c, other, i, i);
+Judgement judge_variant(Case& c, const Variant& variant, const VariantJudging& judging) {
+  const Comparison found = compare_variant(c, variant, judging.bitwise);
+  if (!found.broke.empty()) return Judgement::skipped(found.broke);
+  if (found.difference) {
+    Judgement judgement = Judgement::failed(
+        judging.kind,
+        fmt::format("{} {}: {}", judging.subject, variant.words, found.difference->sentence),
+        found.difference->hint);
+    judgement.max_ratio = found.difference->ratio;
+    return judgement;
   }
-  if (!difference) difference = compare_outputs(c, other, true);
-  if (difference) {
-    return Judgement::failed(
-        kind, fmt::format("the same case {}: {}", variant.words, difference->sentence),
-        difference->hint);
-  }
-  return shared_queries(c, other) > 0 ? Judgement{}
-                                      : Judgement::skipped("the two runs share no query");
+  const bool says = found.shares_queries || (judging.rows_suffice && found.shares_rows);
+  return says ? Judgement{} : Judgement::skipped("the two runs share no query");
 }
 
 }  // namespace
+
+Variant unchanged(const Case& c) {
+  Variant variant{c.scenario(), {}, "", {}};
+  for (std::size_t i = 0; i < c.scenario().steps.size(); ++i) {
+    variant.same_state.emplace_back(i, i);
+  }
+  return variant;
+}
+
+void follow(std::vector<StepPair>& same_state, const std::vector<StepPair>& moved) {
+  std::vector<StepPair> result;
+  for (const auto& [here, there] : same_state) {
+    for (const auto& [before, after] : moved) {
+      if (before == there) result.emplace_back(here, after);
+    }
+  }
+  same_state = std::move(result);
+}
+
+Comparison compare_variant(Case& c, const Variant& variant, bool bitwise) {
+  const model::Timeline timeline(variant.scenario);
+  const model::Fill fill(variant.scenario, timeline);
+  ExecuteOptions options = variant.options;
+  options.rows_at.assign(variant.scenario.steps.size(), false);
+  for (const auto& [here, there] : variant.same_state) {
+    if (!c.timeline().steps()[here].defined) break;
+    options.rows_at[there] = true;
+  }
+  const Execution run = execute(c.target(), variant.scenario, timeline, fill, options);
+  Comparison result;
+  if (!run.complete) {
+    result.broke = broke_off(variant.scenario, run);
+    return result;
+  }
+  const OtherRun other{variant.scenario, timeline, run, variant.first_entry};
+  for (const auto& [here, there] : variant.same_state) {
+    if (!c.timeline().steps()[here].defined || !timeline.steps()[there].defined) break;
+    result.difference = compare_rows(c, other, here, there, bitwise);
+    if (result.difference) return result;
+    result.shares_rows = result.shares_rows || run.steps[there].result.rows.has_value();
+  }
+  result.difference = compare_outputs(c, other, bitwise, variant.first_step);
+  result.shares_queries = !result.difference && shared_queries(c, other) > 0;
+  return result;
+}
 
 Judgement judge_each(Case& c, std::size_t count, std::string none,
                      const std::function<Judgement(std::size_t)>& judge) {
@@ -50,12 +87,14 @@ Judgement judge_each(Case& c, std::size_t count, std::string none,
   return passed ? Judgement{} : Judgement::skipped(std::move(none));
 }
 
-Judgement judge_variants(Case& c, const std::vector<Variant>& variants, Kind kind) {
-  return judge_each(c, variants.size(), "there is no other way to run the scenario",
-                    [&](std::size_t i) {
-                      const std::string why = cannot_run(c.target(), variants[i].scenario);
-                      return why.empty() ? compare(c, variants[i], kind) : Judgement::skipped(why);
-                    });
+Judgement judge_variants(Case& c, const std::vector<Variant>& variants,
+                         const VariantJudging& judging) {
+  return judge_each(c, variants.size(), judging.none, [&](std::size_t i) {
+    const std::string why = cannot_run(c.target(), variants[i].scenario);
+    return why.empty() ? judge_variant(c, variants[i], judging) : Judgement::skipped(why);
+  });
 }
+
+bool promises(const Case& c, std::string_view feature) { return c.capabilities().has(feature); }
 
 }  // namespace kvcheck::properties

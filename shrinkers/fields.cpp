@@ -79,6 +79,7 @@ void add_features(std::vector<Field>& fields, const Scenario& s) {
   if (s.right_window_size) add("right_window_size", *s.right_window_size);
   if (s.input_rank != 4) add("input_rank", s.input_rank);
   flag("packed_qkv", s.packed_qkv);
+  if (!s.call_change.empty()) add("call_change", s.call_change);
   flag("mask.one_entry", s.mask.one_entry);
   flag("mask.one_head", s.mask.one_head);
   flag("mask.one_query", s.mask.one_query);

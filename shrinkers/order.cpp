@@ -80,6 +80,7 @@ void add_features(Rank& rank, const Scenario& s) {
              s.right_window_size.has_value(),
              s.right_window_size.value_or(0),
              s.packed_qkv,
+             !s.call_change.empty(),
              s.input_rank != 4,
              s.softmax_precision.has_value(),
              s.mask.one_entry,

@@ -52,6 +52,7 @@ void shrink_features(Attempt& attempt) {
   propose_edit(attempt, [](Scenario& s) { s.qk_output = model::QkOutput::none; });
   propose_edit(attempt, [](Scenario& s) { s.right_window_size.reset(); });
   propose_edit(attempt, [](Scenario& s) { s.packed_qkv = false; });
+  propose_edit(attempt, [](Scenario& s) { s.call_change.clear(); });
   propose_edit(attempt, [](Scenario& s) { s.input_rank = 4; });
   propose_edit(attempt, [](Scenario& s) { s.softmax_precision.reset(); });
   shrink_mask_shape(attempt);

@@ -90,6 +90,8 @@ void encode_element(ElementType type, double value, std::byte* to) {
       return put(encode_f8(value), to);
     case ElementType::i64:
       return put(static_cast<std::int64_t>(value), to);
+    case ElementType::i32:
+      return put(static_cast<std::int32_t>(value), to);
   }
 }
 
@@ -113,6 +115,8 @@ double decode_element(ElementType type, const std::byte* from) {
       return decode_f8(std::to_integer<std::uint8_t>(*from));
     case ElementType::i64:
       return get<std::int64_t>(from);
+    case ElementType::i32:
+      return get<std::int32_t>(from);
   }
   return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "properties/catalog.h"
 #include "properties/convert.h"
+#include "properties/draw.h"
 #include "properties/variant.h"
 
 namespace kvcheck::properties {
@@ -26,16 +27,54 @@ std::vector<std::int64_t> other_capacities(const Case& c) {
   return capacities;
 }
 
+/// Whether every rollback that is exact with the case's own capacity is so in the variant.
+bool rolls_back_as_well(const Case& c, const model::Scenario& variant) {
+  if (variant.cache.layout == model::LayoutKind::full) return true;
+  const bool any = std::any_of(variant.steps.begin(), variant.steps.end(), [](const auto& step) {
+    return std::holds_alternative<model::Rollback>(step);
+  });
+  if (!any) return true;
+  const auto defined = [](const model::Timeline& timeline) {
+    return std::count_if(timeline.steps().begin(), timeline.steps().end(),
+                         [](const model::TimelineStep& step) { return step.defined; });
+  };
+  // Steps that another axis has cut are defined where the whole is.
+  model::Scenario whole = c.scenario();
+  whole.cache.capacity = variant.cache.capacity;
+  return defined(model::Timeline(whole)) >= defined(c.timeline());
+}
+
+bool turn(Case& c, std::vector<Variant>& ways, Draw& draw) {
+  std::vector<std::int64_t> capacities = other_capacities(c);
+  const std::int64_t first = draw.between(0, 2);
+  std::rotate(capacities.begin(),
+              capacities.begin() + first % static_cast<std::int64_t>(capacities.size()),
+              capacities.end());
+  for (const std::int64_t capacity : capacities) {
+    std::vector<Variant> turned = ways;
+    bool runs = true;
+    for (Variant& way : turned) {
+      way.scenario.cache.capacity = capacity;
+      runs = runs && rolls_back_as_well(c, way.scenario);
+    }
+    if (!runs) continue;
+    ways = std::move(turned);
+    return true;
+  }
+  return false;
+}
+
 /// out(C) = out(C') for all C, C' >= W of a windowed cache, and >= T of a full one. A rollback
 /// that is exact with one capacity and not with another ends that comparison.
 Judgement judge(Case& c) {
   std::vector<Variant> variants;
   for (const std::int64_t capacity : other_capacities(c)) {
-    Variant variant{c.scenario(), {}, fmt::format("with a capacity of {}", capacity)};
+    Variant variant = unchanged(c);
+    variant.words = fmt::format("with a capacity of {}", capacity);
     variant.scenario.cache.capacity = capacity;
     variants.push_back(variant);
   }
-  return judge_variants(c, variants, Kind::bits_difference);
+  return judge_variants(c, variants, {});
 }
 
 std::string inapplicable(const model::Scenario& scenario, const kernels::Capabilities& target) {
@@ -57,7 +96,7 @@ Property any_capacity_property() {
           inapplicable,
           judge,
           kPromise,
-          3};
+          {Axis::Run::together, turn, kPromise}};
 }
 
 }  // namespace kvcheck::properties

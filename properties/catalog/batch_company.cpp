@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "properties/catalog.h"
-#include "properties/compare_runs.h"
 #include "properties/convert.h"
 #include "properties/variant.h"
 
@@ -14,21 +13,22 @@ using model::Past;
 using model::Rollback;
 using model::Scenario;
 
-/// Entry `entry` of the scenario alone, with the data it has in company.
-struct Alone {
-  Scenario scenario;
-  std::vector<std::pair<std::size_t, std::size_t>> same_state;
-};
+constexpr const char* kPromise = "company_bits";
 
-Alone alone(const Scenario& scenario, std::int64_t entry) {
+/// Entry `entry` of a variant alone, with the data it has in company; without steps where it has
+/// none of its own.
+Variant alone(const Variant& way, std::int64_t entry) {
   const auto b = static_cast<std::size_t>(entry);
-  Alone result{scenario, {}};
+  Variant result = way;
+  result.first_entry += entry;
+  result.words = fmt::format("with batch entry {} alone", entry);
   Scenario& s = result.scenario;
   s.batch = 1;
-  s.fill.first_entry = scenario.fill.first_entry + entry;
+  s.fill.first_entry += entry;
   s.steps.clear();
-  for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
-    model::Step step = scenario.steps[i];
+  std::vector<StepPair> moved;
+  for (std::size_t i = 0; i < way.scenario.steps.size(); ++i) {
+    model::Step step = way.scenario.steps[i];
     bool idle = false;
     if (auto* append = std::get_if<Append>(&step)) {
       append->tokens = {append->tokens[b]};
@@ -43,42 +43,37 @@ Alone alone(const Scenario& scenario, std::int64_t entry) {
       idle = tokens[0] == 0;
     }
     if (!idle) s.steps.push_back(step);
-    if (!s.steps.empty()) result.same_state.emplace_back(i, s.steps.size() - 1);
+    if (!s.steps.empty()) moved.emplace_back(i, s.steps.size() - 1);
   }
+  follow(result.same_state, moved);
   return result;
 }
 
-Judgement compare(Case& c, std::int64_t entry, const Alone& single) {
-  const model::Timeline timeline(single.scenario);
-  const model::Fill fill(single.scenario, timeline);
-  const Execution run = execute(c.target(), single.scenario, timeline, fill);
-  if (!run.complete) return Judgement::skipped(broke_off(single.scenario, run));
-  const OtherRun other{single.scenario, timeline, run, entry};
-  const bool bits = c.capabilities().has("company_bits");
-  std::optional<Difference> difference;
-  for (const auto& [here, there] : single.same_state) {
-    if (!c.timeline().steps()[here].defined) break;
-    if ((difference = compare_rows(c, other, here, there, bits))) break;
+std::vector<Variant> one_by_one(const std::vector<Variant>& ways) {
+  std::vector<Variant> singles;
+  for (const Variant& way : ways) {
+    for (std::int64_t entry = 0; entry < way.scenario.batch; ++entry) {
+      Variant single = alone(way, entry);
+      if (!single.scenario.steps.empty()) singles.push_back(std::move(single));
+    }
   }
-  if (!difference) difference = compare_outputs(c, other, bits);
-  if (!difference) return {};
-  Judgement judgement =
-      Judgement::failed(Kind::influence,
-                        fmt::format("batch entry {} differs from the same sequence run alone: {}",
-                                    entry, difference->sentence),
-                        difference->hint);
-  judgement.max_ratio = difference->ratio;
-  return judgement;
+  return singles;
 }
 
 Judgement judge(Case& c) {
-  const auto entries = static_cast<std::size_t>(c.scenario().batch);
-  return judge_each(c, entries, "no entry has a step of its own", [&](std::size_t i) {
-    const auto entry = static_cast<std::int64_t>(i);
-    const Alone single = alone(c.scenario(), entry);
-    const std::string why = cannot_run(c.target(), single.scenario);
-    return why.empty() ? compare(c, entry, single) : Judgement::skipped(why);
-  });
+  VariantJudging judging;
+  judging.kind = Kind::influence;
+  judging.bitwise = c.capabilities().has(kPromise);
+  judging.rows_suffice = true;
+  judging.none = "no entry has a step of its own";
+  return judge_variants(c, one_by_one({unchanged(c)}), judging);
+}
+
+bool turn(Case&, std::vector<Variant>& ways, Draw&) {
+  std::vector<Variant> singles = one_by_one(ways);
+  if (singles.empty()) return false;
+  ways = std::move(singles);
+  return true;
 }
 
 std::string inapplicable(const Scenario& scenario, const kernels::Capabilities&) {
@@ -93,7 +88,10 @@ Property batch_company_property() {
           "outputs that it would get alone: equal bits where the target promises them, else within "
           "twice the bound.",
           "batch maximum used for a row, entry mix-up, shared origins, work split by batch",
-          inapplicable, judge};
+          inapplicable,
+          judge,
+          "",
+          {Axis::Run::apart, turn, kPromise}};
 }
 
 }  // namespace kvcheck::properties

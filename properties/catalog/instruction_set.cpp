@@ -1,5 +1,6 @@
 // target.instruction_set: every instruction set gives the same bits.
 #include "properties/catalog.h"
+#include "properties/draw.h"
 #include "properties/variant.h"
 
 namespace kvcheck::properties {
@@ -11,11 +12,20 @@ constexpr const char* kPromise = "isa_bits";
 Judgement judge(Case& c) {
   std::vector<Variant> variants;
   for (const std::string& isa : c.capabilities().isas) {
-    Variant variant{c.scenario(), {}, "with instruction set " + isa};
+    Variant variant = unchanged(c);
+    variant.words = "with instruction set " + isa;
     variant.options.isa = isa;
     variants.push_back(variant);
   }
-  return judge_variants(c, variants, Kind::bits_difference);
+  return judge_variants(c, variants, {});
+}
+
+bool turn(Case& c, std::vector<Variant>& ways, Draw& draw) {
+  const auto& isas = c.capabilities().isas;  // The first is the main run's.
+  const auto last = static_cast<std::int64_t>(isas.size()) - 1;
+  const std::string& isa = isas[static_cast<std::size_t>(draw.between(1, last))];
+  for (Variant& way : ways) way.options.isa = isa;
+  return true;
 }
 
 std::string inapplicable(const model::Scenario&, const kernels::Capabilities& target) {
@@ -32,7 +42,7 @@ Property instruction_set_property() {
           inapplicable,
           judge,
           kPromise,
-          2};
+          {Axis::Run::together, turn, kPromise}};
 }
 
 }  // namespace kvcheck::properties

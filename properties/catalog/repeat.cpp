@@ -9,8 +9,13 @@ constexpr const char* kPromise = "repeat_bits";
 
 /// A second session, after whatever the target was asked since the first.
 Judgement judge(Case& c) {
-  return judge_variants(c, {{c.scenario(), {}, "a second time"}}, Kind::nondeterministic);
+  Variant again = unchanged(c);
+  again.words = "a second time";
+  return judge_variants(c, {again}, {.kind = Kind::nondeterministic});
 }
+
+/// Every other run is a second session.
+bool turn(Case&, std::vector<Variant>&, Draw&) { return true; }
 
 std::string inapplicable(const model::Scenario&, const kernels::Capabilities& target) {
   return unpromised(target, kPromise);
@@ -25,7 +30,8 @@ Property repeat_property() {
           "state kept between sessions, uninitialised memory, order of arrival, alignment",
           inapplicable,
           judge,
-          kPromise};
+          kPromise,
+          {Axis::Run::together, turn, kPromise}};
 }
 
 }  // namespace kvcheck::properties

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "properties/catalog.h"
-#include "properties/compare_runs.h"
 #include "properties/convert.h"
+#include "properties/variant.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -15,13 +15,7 @@ using model::Past;
 using model::Rollback;
 using model::Scenario;
 
-/// The scenario as if the tokens that step `rollback` drops had never been appended. Later steps
-/// keep their generations, so their tokens are the same ones.
-struct NeverAppended {
-  Scenario scenario;
-  /// steps here and there with the same tokens: the rollback itself and every step after it.
-  std::vector<std::pair<std::size_t, std::size_t>> same_state;
-};
+constexpr const char* kPromise = "rollback_bits";
 
 bool empty(const std::vector<std::int64_t>& counts) {
   return std::all_of(counts.begin(), counts.end(), [](std::int64_t n) { return n == 0; });
@@ -43,8 +37,11 @@ bool shorten(model::Step& step, std::vector<std::int64_t>& dropped) {
   return true;
 }
 
-/// Empty when the dropped tokens cannot be taken out of the earlier steps.
-std::optional<NeverAppended> never_appended(const Scenario& scenario, std::size_t rollback) {
+/// The variant as if the tokens that its step `rollback` drops had never been appended; later steps
+/// keep their generations, so their tokens are the same ones. Paired are the rollback itself and
+/// every step after it. Empty when the dropped tokens cannot be taken out of the earlier steps.
+std::optional<Variant> never_appended(const Variant& way, std::size_t rollback) {
+  const Scenario& scenario = way.scenario;
   std::vector<model::Step> before(scenario.steps.begin(),
                                   scenario.steps.begin() + static_cast<std::ptrdiff_t>(rollback));
   std::vector<std::int64_t> dropped = std::get<Rollback>(scenario.steps[rollback]).tokens;
@@ -53,82 +50,94 @@ std::optional<NeverAppended> never_appended(const Scenario& scenario, std::size_
     if (std::holds_alternative<Rollback>(before[i])) return std::nullopt;
     if (!shorten(before[i], dropped)) return std::nullopt;
   }
-  NeverAppended result{scenario, {}};
-  result.scenario.steps.clear();
+  Variant result = way;
+  std::vector<model::Step>& steps = result.scenario.steps;
+  steps.clear();
   for (model::Step& step : before) {
     const auto* append = std::get_if<Append>(&step);
-    if (append ? empty(append->tokens)
+    if (append ? empty(append->tokens) && empty(append->queries)
                : std::holds_alternative<Past>(step) && empty(std::get<Past>(step).tokens)) {
       continue;
     }
-    result.scenario.steps.push_back(step);
+    steps.push_back(step);
   }
+  std::vector<StepPair> moved;
   for (std::size_t i = rollback; i < scenario.steps.size(); ++i) {
-    if (i > rollback) result.scenario.steps.push_back(scenario.steps[i]);
-    if (!result.scenario.steps.empty()) {
-      result.same_state.emplace_back(i, result.scenario.steps.size() - 1);
-    }
+    if (i > rollback) steps.push_back(scenario.steps[i]);
+    if (!steps.empty()) moved.emplace_back(i, steps.size() - 1);
   }
-  if (result.scenario.steps.empty()) return std::nullopt;
+  if (steps.empty()) return std::nullopt;
+  follow(result.same_state, moved);
+  result.first_step = rollback;
   return result;
 }
 
-Judgement compare(Case& c, std::size_t rollback, const NeverAppended& fresh) {
-  const model::Timeline timeline(fresh.scenario);
-  const model::Fill fill(fresh.scenario, timeline);
-  const Execution run = execute(c.target(), fresh.scenario, timeline, fill);
-  if (!run.complete) return Judgement::skipped(broke_off(fresh.scenario, run));
-  const OtherRun other{fresh.scenario, timeline, run};
-  const bool bits = c.capabilities().has("rollback_bits");
-  const auto fail = [&](const Difference& difference) {
-    Judgement judgement = Judgement::failed(
-        Kind::rollback_difference,
-        fmt::format("after step {} ({}) the run differs from one that never appended those "
-                    "tokens: {}",
-                    rollback, model::describe(c.scenario().steps[rollback]), difference.sentence),
-        difference.hint);
-    judgement.max_ratio = difference.ratio;
-    return judgement;
-  };
-  for (const auto& [here, there] : fresh.same_state) {
-    if (!c.timeline().steps()[here].defined) break;
-    if (auto difference = compare_rows(c, other, here, there, bits)) return fail(*difference);
-  }
-  if (auto difference = compare_outputs(c, other, bits, rollback)) {
-    return fail(*difference);
-  }
-  return {};
+Judgement compare(Case& c, std::size_t rollback, const Variant& fresh) {
+  const bool bits = c.capabilities().has(kPromise);
+  const Comparison found = compare_variant(c, fresh, bits);
+  if (!found.broke.empty()) return Judgement::skipped(found.broke);
+  if (!found.difference) return {};
+  Judgement judgement = Judgement::failed(
+      Kind::rollback_difference,
+      fmt::format("after step {} ({}) the run differs from one that never appended those tokens: "
+                  "{}",
+                  rollback, model::describe(c.scenario().steps[rollback]),
+                  found.difference->sentence),
+      found.difference->hint);
+  judgement.max_ratio = found.difference->ratio;
+  return judgement;
 }
 
 Judgement judge_case(Case& c) {
-  const Execution& execution = c.execution();
-  if (!execution.complete) return Judgement::skipped(broke_off(c.scenario(), execution));
-  std::string reason;
-  bool compared = false;
+  std::vector<std::size_t> rollbacks;
+  std::string undefined;
   for (std::size_t i = 0; i < c.scenario().steps.size(); ++i) {
     if (!std::holds_alternative<Rollback>(c.scenario().steps[i])) continue;
     if (!c.timeline().steps()[i].defined) {
       // Nothing is promised here; saying so is the whole verdict.
-      if (reason.empty()) reason = c.timeline().steps()[i].undefined_reason;
+      undefined = c.timeline().steps()[i].undefined_reason;
       break;
     }
-    const auto fresh = never_appended(c.scenario(), i);
-    if (!fresh) {
-      reason = "the dropped tokens carry queries of their own or lie behind another rollback";
-      continue;
-    }
-    if (const std::string why = cannot_run(c.target(), fresh->scenario); !why.empty()) {
-      reason = why;
-      continue;
-    }
-    const Judgement judgement = compare(c, i, *fresh);
-    if (judgement.verdict == Verdict::failed) return judgement;
-    if (judgement.verdict == Verdict::passed)
-      compared = true;
-    else
-      reason = judgement.text;
+    rollbacks.push_back(i);
   }
-  return compared ? Judgement{} : Judgement::skipped(reason);
+  return judge_each(c, rollbacks.size(), undefined, [&](std::size_t i) {
+    const auto fresh = never_appended(unchanged(c), rollbacks[i]);
+    if (!fresh) {
+      return Judgement::skipped(
+          "the dropped tokens carry queries of their own or lie behind another rollback");
+    }
+    const std::string why = cannot_run(c.target(), fresh->scenario);
+    return why.empty() ? compare(c, rollbacks[i], *fresh) : Judgement::skipped(why);
+  });
+}
+
+/// No rollback at all, as far as rollbacks are defined. What was asked before is compared as well,
+/// where the queries of a shortened step see what they saw and bits do not depend on the split.
+bool turn(Case& c, std::vector<Variant>& ways, Draw&) {
+  if (c.scenario().fill.kind == model::FillKind::needles) return false;
+  std::size_t defined = 0, last = 0;
+  for (std::size_t i = 0; i < c.scenario().steps.size() && c.timeline().steps()[i].defined; ++i) {
+    if (!std::holds_alternative<Rollback>(c.scenario().steps[i])) continue;
+    ++defined;
+    last = i;
+  }
+  if (defined == 0) return false;
+  std::vector<Variant> turned = ways;
+  const bool earlier = c.scenario().causal && c.capabilities().has("split_bits");
+  for (Variant& way : turned) {
+    for (std::size_t taken = 0; taken < defined; ++taken) {
+      const auto& steps = way.scenario.steps;
+      const auto rollback = std::find_if(steps.begin(), steps.end(), [](const model::Step& step) {
+        return std::holds_alternative<Rollback>(step);
+      });
+      auto fresh = never_appended(way, static_cast<std::size_t>(rollback - steps.begin()));
+      if (!fresh) return false;
+      way = std::move(*fresh);
+    }
+    way.first_step = earlier ? 0 : last;
+  }
+  ways = std::move(turned);
+  return true;
 }
 
 /// Needles point at rolled-back tokens too, so a query depends on what was dropped; random data
@@ -156,8 +165,11 @@ Property rollback_exactness_property() {
           "Dropping the newest k tokens and going on equals never having appended them, exactly "
           "when L(T-k) = L(T)-k: rows bit for bit, outputs too where the target promises it, else "
           "within twice the bound; a deeper rollback is not judged, and said to be undefined.",
-          "counters that move without rows, stale drafts, rewinds across an eviction", inapplicable,
-          judge};
+          "counters that move without rows, stale drafts, rewinds across an eviction",
+          inapplicable,
+          judge,
+          "",
+          {Axis::Run::apart, turn, kPromise}};
 }
 
 }  // namespace kvcheck::properties

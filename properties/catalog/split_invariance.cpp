@@ -1,12 +1,10 @@
 // cache.split_invariance: any split of the same tokens leaves the same rows and outputs.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "properties/catalog.h"
-#include "properties/compare_runs.h"
 #include "properties/convert.h"
 #include "properties/draw.h"
+#include "properties/variant.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -14,19 +12,22 @@ namespace {
 using model::Append;
 using model::Scenario;
 
-/// Another split of a scenario, and the steps after which both hold the same tokens.
-struct Split {
-  Scenario scenario;
-  std::vector<std::pair<std::size_t, std::size_t>> same_state;  // step here, step there
-  std::string words;
-};
+constexpr const char* kPromise = "split_bits";
+
+Variant with_words(const Variant& way, const char* words) {
+  Variant result = way;
+  result.words = words;
+  result.scenario.steps.clear();
+  return result;
+}
 
 bool splittable(const Append& append) { return append.tokens == append.queries; }
 
 /// Every append token by token; entries that have run out stay idle.
-Split one_by_one(const Scenario& scenario) {
-  Split split{scenario, {}, "one token at a time"};
-  split.scenario.steps.clear();
+Variant one_by_one(const Variant& way) {
+  const Scenario& scenario = way.scenario;
+  Variant split = with_words(way, "one token at a time");
+  std::vector<StepPair> moved;
   for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
     const auto* append = std::get_if<Append>(&scenario.steps[i]);
     if (!append || !splittable(*append)) {
@@ -41,15 +42,16 @@ Split one_by_one(const Scenario& scenario) {
         split.scenario.steps.push_back(single);
       }
     }
-    split.same_state.emplace_back(i, split.scenario.steps.size() - 1);
+    moved.emplace_back(i, split.scenario.steps.size() - 1);
   }
+  follow(split.same_state, moved);
   return split;
 }
 
-/// Neighbouring appends as one.
-Split merged(const Scenario& scenario) {
-  Split split{scenario, {}, "neighbouring steps as one"};
-  split.scenario.steps.clear();
+/// Neighbouring appends as one; `moved` = where each step went.
+Variant merged(const Variant& way, std::vector<StepPair>& moved) {
+  const Scenario& scenario = way.scenario;
+  Variant split = with_words(way, "neighbouring steps as one");
   for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
     const auto* append = std::get_if<Append>(&scenario.steps[i]);
     auto* last =
@@ -60,12 +62,13 @@ Split merged(const Scenario& scenario) {
         last->tokens[b] += append->tokens[b];
         last->queries[b] = last->tokens[b];
       }
-      split.same_state.back() = {i, split.scenario.steps.size() - 1};
+      moved.back() = {i, split.scenario.steps.size() - 1};
     } else {
       split.scenario.steps.push_back(scenario.steps[i]);
-      split.same_state.emplace_back(i, split.scenario.steps.size() - 1);
+      moved.emplace_back(i, split.scenario.steps.size() - 1);
     }
   }
+  follow(split.same_state, moved);
   return split;
 }
 
@@ -88,11 +91,11 @@ void cut(Append rest, rc::Random random, std::vector<model::Step>& parts) {
 }
 
 /// Neighbouring appends as one, cut anew at places that depend on the scenario's seed.
-Split cut_anew(const Scenario& scenario) {
-  const Split whole = merged(scenario);
-  Split split{scenario, {}, "cut at random"};
-  split.scenario.steps.clear();
-  std::vector<std::size_t> last_part;
+Variant cut_anew(const Variant& way) {
+  const Scenario& scenario = way.scenario;
+  std::vector<StepPair> joined, moved;
+  const Variant whole = merged(way, joined);
+  Variant split = with_words(way, "cut at random");
   for (std::size_t i = 0; i < whole.scenario.steps.size(); ++i) {
     const auto* append = std::get_if<Append>(&whole.scenario.steps[i]);
     if (append && splittable(*append)) {
@@ -100,61 +103,50 @@ Split cut_anew(const Scenario& scenario) {
     } else {
       split.scenario.steps.push_back(whole.scenario.steps[i]);
     }
-    last_part.push_back(split.scenario.steps.size() - 1);
+    moved.emplace_back(i, split.scenario.steps.size() - 1);
   }
-  for (const auto& [here, there] : whole.same_state) {
-    split.same_state.emplace_back(here, last_part[there]);
-  }
+  follow(joined, moved);
+  follow(split.same_state, joined);
   return split;
 }
 
-Judgement compare(Case& c, const Split& split) {
-  const model::Timeline timeline(split.scenario);
-  const model::Fill fill(split.scenario, timeline);
-  const Execution run = execute(c.target(), split.scenario, timeline, fill);
-  if (!run.complete) return Judgement::skipped(broke_off(split.scenario, run));
-  const OtherRun other{split.scenario, timeline, run};
-  const bool bits = c.capabilities().has("split_bits");
-  for (const auto& [here, there] : split.same_state) {
-    if (!c.timeline().steps()[here].defined) break;
-    if (auto difference = compare_rows(c, other, here, there, bits)) {
-      return Judgement::failed(
-          Kind::split_difference,
-          fmt::format("the same tokens {}: {}", split.words, difference->sentence),
-          difference->hint);
-    }
+/// Every other split of a variant.
+std::vector<Variant> splits(const Variant& way) {
+  std::vector<StepPair> moved;
+  std::vector<Variant> others;
+  for (Variant& split : std::vector{one_by_one(way), merged(way, moved), cut_anew(way)}) {
+    const auto same = [&](const Variant& other) { return other.scenario == split.scenario; };
+    if (split.scenario == way.scenario || std::any_of(others.begin(), others.end(), same)) continue;
+    others.push_back(std::move(split));
   }
-  if (auto difference = compare_outputs(c, other, bits)) {
-    Judgement judgement = Judgement::failed(
-        Kind::split_difference,
-        fmt::format("the same tokens {}: {}", split.words, difference->sentence), difference->hint);
-    judgement.max_ratio = difference->ratio;
-    return judgement;
-  }
-  return {};
+  return others;
 }
 
 Judgement judge(Case& c) {
-  if (!c.execution().complete) return Judgement::skipped(broke_off(c.scenario(), c.execution()));
-  std::string reason = "no step can be split in another way";
-  bool compared = false;
-  std::vector<Scenario> seen{c.scenario()};
-  for (const Split& split :
-       {one_by_one(c.scenario()), merged(c.scenario()), cut_anew(c.scenario())}) {
-    if (std::find(seen.begin(), seen.end(), split.scenario) != seen.end()) continue;
-    seen.push_back(split.scenario);
-    if (const std::string why = cannot_run(c.target(), split.scenario); !why.empty()) {
-      reason = why;
-      continue;
+  VariantJudging judging;
+  judging.kind = Kind::split_difference;
+  judging.bitwise = c.capabilities().has(kPromise);
+  judging.rows_suffice = true;
+  judging.none = "no step can be split in another way";
+  judging.subject = "the same tokens";
+  return judge_variants(c, splits(unchanged(c)), judging);
+}
+
+bool turn(Case& c, std::vector<Variant>& ways, Draw& draw) {
+  std::vector<Variant> turned;
+  for (const Variant& way : ways) {
+    std::vector<Variant> others = splits(way);
+    const std::int64_t first = draw.between(0, 2);
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      Variant& other = others[(static_cast<std::size_t>(first) + i) % others.size()];
+      if (!cannot_run(c.target(), other.scenario).empty()) continue;
+      turned.push_back(std::move(other));
+      break;
     }
-    const Judgement judgement = compare(c, split);
-    if (judgement.verdict == Verdict::failed) return judgement;
-    if (judgement.verdict == Verdict::passed)
-      compared = true;
-    else
-      reason = judgement.text;
   }
-  return compared ? Judgement{} : Judgement::skipped(reason);
+  if (turned.size() != ways.size()) return false;
+  ways = std::move(turned);
+  return true;
 }
 
 std::string inapplicable(const Scenario& scenario, const kernels::Capabilities&) {
@@ -170,8 +162,11 @@ Property split_invariance_property() {
       "Any split of the same tokens into steps leaves the same rows and outputs: equal bits "
       "where the target promises them; else outputs within twice the bound, and rows that differ "
       "only as far as the target computes them.",
-      "multi-token paths that evict, stage, append or mask unlike single-token ones", inapplicable,
-      judge};
+      "multi-token paths that evict, stage, append or mask unlike single-token ones",
+      inapplicable,
+      judge,
+      "",
+      {Axis::Run::together, turn, kPromise}};
 }
 
 }  // namespace kvcheck::properties

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "properties/catalog.h"
+#include "properties/draw.h"
 #include "properties/variant.h"
 
 namespace kvcheck::properties {
@@ -13,12 +14,18 @@ constexpr const char* kPromise = "threads_bits";
 Judgement judge(Case& c) {
   std::vector<Variant> variants;
   for (const int threads : {1, 2, 3, 8}) {
-    Variant variant{
-        c.scenario(), {}, fmt::format("with {} thread{}", threads, threads == 1 ? "" : "s")};
+    Variant variant = unchanged(c);
+    variant.words = fmt::format("with {} thread{}", threads, threads == 1 ? "" : "s");
     variant.options.threads = threads;
     variants.push_back(variant);
   }
-  return judge_variants(c, variants, Kind::bits_difference);
+  return judge_variants(c, variants, {});
+}
+
+bool turn(Case&, std::vector<Variant>& ways, Draw& draw) {
+  const int threads = static_cast<int>(draw.pick({1, 2, 3, 8}));
+  for (Variant& way : ways) way.options.threads = threads;
+  return true;
 }
 
 std::string inapplicable(const model::Scenario&, const kernels::Capabilities& target) {
@@ -34,7 +41,7 @@ Property thread_count_property() {
           inapplicable,
           judge,
           kPromise,
-          4};
+          {Axis::Run::together, turn, kPromise}};
 }
 
 }  // namespace kvcheck::properties

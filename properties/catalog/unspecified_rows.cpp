@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "properties/catalog.h"
-#include "properties/compare_runs.h"
 #include "properties/convert.h"
+#include "properties/variant.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -17,30 +17,17 @@ model::Poison other_poison(const Case& c) {
 }
 
 Judgement judge(Case& c) {
-  const Execution& execution = c.execution();
-  if (!execution.complete) return Judgement::skipped(broke_off(c.scenario(), execution));
-  model::Scenario poisoned = c.scenario();
-  poisoned.poison = other_poison(c);
-  const model::Timeline timeline(poisoned);
-  const model::Fill fill(poisoned, timeline);
-  const Execution run = execute(c.target(), poisoned, timeline, fill);
-  if (!run.complete) return Judgement::skipped(broke_off(poisoned, run));
-  const OtherRun other{poisoned, timeline, run};
-  std::optional<Difference> difference;
-  for (std::size_t i = 0; i < execution.steps.size() && !difference; ++i) {
-    if (c.timeline().steps()[i].defined) difference = compare_rows(c, other, i, i);
-  }
-  if (!difference) difference = compare_outputs(c, other, true);
-  if (!difference) {
-    return shared_queries(c, other) > 0 ? Judgement{}
-                                        : Judgement::skipped("the scenario asks no query");
-  }
-  return Judgement::failed(
-      Kind::influence,
-      fmt::format("filling rows outside the resident range with {} instead of {} changes the "
-                  "result: {}",
-                  to_string(poisoned.poison), to_string(c.scenario().poison), difference->sentence),
-      difference->hint);
+  Variant poisoned = unchanged(c);
+  poisoned.scenario.poison = other_poison(c);
+  poisoned.words = fmt::format("with {} instead of {} in rows outside the resident range",
+                               to_string(poisoned.scenario.poison), to_string(c.scenario().poison));
+  return judge_variants(c, {poisoned}, {.kind = Kind::influence});
+}
+
+bool turn(Case& c, std::vector<Variant>& ways, Draw&) {
+  const model::Poison poison = other_poison(c);
+  for (Variant& way : ways) way.scenario.poison = poison;
+  return true;
 }
 
 std::string inapplicable(const model::Scenario& scenario, const kernels::Capabilities& target) {
@@ -56,7 +43,10 @@ Property unspecified_rows_property() {
           "Rows outside the resident range and padding tokens have no influence: two runs that "
           "fill them differently give the same bits.",
           "capacity used for length, reads past the end, 0 * NaN, padding in the denominator",
-          inapplicable, judge};
+          inapplicable,
+          judge,
+          "",
+          {Axis::Run::together, turn, ""}};
 }
 
 }  // namespace kvcheck::properties

@@ -90,6 +90,8 @@ class Target final : public kernels::Target {
         return config.batch > 1;
       case Promise::repeat:
         return opened_ % 2 == 1;
+      case Promise::combined:
+        return config.threads > 0 && !config.isa.empty();
       case Promise::split:
       case Promise::chunk:
       case Promise::rollback:

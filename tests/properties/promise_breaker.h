@@ -9,7 +9,18 @@
 
 namespace kvcheck::properties {
 
-enum class Promise { split, chunk, window, capacity, threads, isa, company, rollback, repeat };
+enum class Promise {
+  split,
+  chunk,
+  window,
+  capacity,
+  threads,
+  isa,
+  company,
+  rollback,
+  repeat,
+  combined
+};
 
 /// cpu-naive with every promise of equal bits claimed but `unclaimed`, and `broken` not kept;
 /// empty = all are.
@@ -23,6 +34,7 @@ enum class Promise { split, chunk, window, capacity, threads, isa, company, roll
 ///   company   the batch has more than one entry
 ///   rollback  something was rolled back
 ///   repeat    the session is every second one
+///   combined  threads and an instruction set are asked for at once
 std::unique_ptr<kernels::Target> make_promise_breaker(std::optional<Promise> broken,
                                                       const std::string& unclaimed = "");
 

@@ -1,0 +1,114 @@
+// Joining axes, running, comparing.
+#include "properties/bundle.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "properties/variant.h"
+
+namespace kvcheck::properties {
+namespace {
+
+bool compares_bits(const Property& property, const kernels::Capabilities& target) {
+  return property.axis.bits.empty() || target.has(property.axis.bits);
+}
+
+std::string why_not(Case& c, const std::vector<Variant>& ways) {
+  for (const Variant& way : ways) {
+    std::string why = cannot_run(c.target(), way.scenario);
+    if (!why.empty()) return why;
+  }
+  return "";
+}
+
+/// Turns the case along every axis in turn; those that cannot be turned leave `joining`. With
+/// `careful` an axis also leaves whose ways cannot be run.
+std::vector<Variant> turn_all(Case& c, std::vector<const Property*>& joining, bool careful) {
+  std::vector<Variant> ways{unchanged(c)};
+  std::erase_if(joining, [&](const Property* property) {
+    Draw draw = axis_draw(c.scenario(), property->id);
+    if (!careful) return !property->axis.turn(c, ways, draw);
+    std::vector<Variant> turned = ways;
+    if (!property->axis.turn(c, turned, draw) || !why_not(c, turned).empty()) return true;
+    ways = std::move(turned);
+    return false;
+  });
+  return ways;
+}
+
+std::string names(const std::vector<const Property*>& properties) {
+  std::vector<std::string> ids;
+  for (const Property* property : properties) ids.push_back(property->id);
+  return fmt::format("{}", fmt::join(ids, ", "));
+}
+
+}  // namespace
+
+Draw axis_draw(const model::Scenario& scenario, std::string_view property) {
+  // FNV-1a over the id, from the seed on.
+  std::uint64_t mixed = 0xcbf29ce484222325u ^ scenario.fill.seed;
+  for (const char letter : property) {
+    mixed = (mixed ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+  }
+  return Draw(rc::Random(mixed));
+}
+
+Bundle::Bundle(Case& c) : c_(c) {
+  if (!c.execution().complete) return;
+  for (const Axis::Run kind : {Axis::Run::together, Axis::Run::apart}) {
+    for (const bool bitwise : {true, false}) run(kind, bitwise);
+  }
+}
+
+void Bundle::run(Axis::Run kind, bool bitwise) {
+  std::vector<const Property*> joining;
+  for (const Property& property : catalog()) {
+    if (property.axis.run != kind || compares_bits(property, c_.capabilities()) != bitwise)
+      continue;
+    if (!property.inapplicable(c_.scenario(), c_.capabilities()).empty()) continue;
+    joining.push_back(&property);
+  }
+  if (joining.empty()) return;
+  std::vector<const Property*> tried = joining;
+  std::vector<Variant> ways = turn_all(c_, joining, false);
+  if (!why_not(c_, ways).empty()) {
+    joining = std::move(tried);
+    ways = turn_all(c_, joining, true);
+  }
+  if (joining.empty()) return;
+  bool agree = true;
+  for (const Variant& way : ways) {
+    Comparison found = compare_variant(c_, way, bitwise);
+    if (!found.broke.empty()) return;
+    if (!found.difference) continue;
+    agree = false;
+    found.difference->sentence = fmt::format("the same case run another way, as {} allow: {}",
+                                             names(joining), found.difference->sentence);
+    if (!difference_) difference_ = std::move(found.difference);
+    break;
+  }
+  for (const Property* property : joining) joined_[property->id] = agree;
+}
+
+bool Bundle::settles(const Property& property) const {
+  const auto found = joined_.find(property.id);
+  return found != joined_.end() && found->second;
+}
+
+const Judgement& Bundle::judge_alone(const Property& property) {
+  const auto found = alone_.find(property.id);
+  if (found != alone_.end()) return found->second;
+  return alone_.emplace(property.id, property.judge(c_)).first->second;
+}
+
+std::optional<Difference> Bundle::unexplained() {
+  if (!difference_) return std::nullopt;
+  for (const auto& [id, agrees] : joined_) {
+    if (!agrees && judge_alone(*find_property(id)).verdict == Verdict::failed) return std::nullopt;
+  }
+  return difference_;
+}
+
+}  // namespace kvcheck::properties

@@ -1,0 +1,128 @@
+// Runs that differ in many ways at once: what they settle, and what a difference leads to.
+#include "properties/bundle.h"
+
+#include <gtest/gtest.h>
+
+#include "model/scenario_json.h"
+#include "tests/properties/promise_breaker.h"
+
+namespace kvcheck::properties {
+namespace {
+
+/// Every property with an axis applies: two entries, a window, a rollback, several tokens a step.
+model::Scenario rich() {
+  return model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,"batch":2,
+      "cache":{"layout":"block","capacity":7,"window_size":3},"fill":{"kind":"random","seed":5},
+      "steps":[{"append":6},{"rollback":2},{"append":2}]})");
+}
+
+std::vector<const Property*> on_axes() {
+  std::vector<const Property*> result;
+  for (const Property& property : catalog()) {
+    if (property.axis.run != Axis::Run::none) result.push_back(&property);
+  }
+  return result;
+}
+
+/// Sessions that were opened, for counting runs.
+class Counting final : public kernels::Target {
+ public:
+  explicit Counting(std::unique_ptr<kernels::Target> inner) : inner_(std::move(inner)) {}
+  const kernels::Capabilities& capabilities() const override { return inner_->capabilities(); }
+  kernels::Answer<std::unique_ptr<kernels::Session>> open(
+      const kernels::SessionConfig& config) override {
+    ++opened;
+    return inner_->open(config);
+  }
+  int opened = 0;
+
+ private:
+  std::unique_ptr<kernels::Target> inner_;
+};
+
+TEST(Bundle, SettlesEveryAxisOfAHealthyTargetWithFewRuns) {
+  Counting target(make_promise_breaker({}));
+  Case c(target, rich(), Case::Mode::bundled);
+  for (const Property* property : on_axes()) {
+    if (!property->inapplicable(c.scenario(), target.capabilities()).empty()) continue;
+    EXPECT_TRUE(c.bundle().settles(*property)) << property->id;
+    EXPECT_EQ(judge(c, *property).verdict, Verdict::passed) << property->id;
+  }
+  EXPECT_FALSE(c.bundle().unexplained().has_value());
+  // The case, one run of its own, and one for each entry alone.
+  EXPECT_EQ(target.opened, 4);
+}
+
+TEST(Bundle, JudgesAloneWhereTheModeSaysSo) {
+  Counting target(make_promise_breaker({}));
+  Case c(target, rich());
+  EXPECT_EQ(judge(c, *find_property("target.thread_count")).verdict, Verdict::passed);
+  EXPECT_EQ(target.opened, 5);  // The case and 1, 2, 3 and 8 threads.
+}
+
+TEST(Bundle, TracesADifferenceToItsProperty) {
+  const auto target = make_promise_breaker(Promise::isa);
+  Case c(*target, rich(), Case::Mode::bundled);
+  std::vector<std::string> failed;
+  for (const Property& property : catalog()) {
+    if (!property.inapplicable(c.scenario(), target->capabilities()).empty()) continue;
+    if (judge(c, property).verdict == Verdict::failed) failed.push_back(property.id);
+  }
+  EXPECT_EQ(failed, std::vector<std::string>{"target.instruction_set"});
+}
+
+TEST(Bundle, ADifferenceThatNoPropertyShowsAloneIsAFindingToo) {
+  const auto target = make_promise_breaker(Promise::combined);
+  Case c(*target, rich(), Case::Mode::bundled);
+  std::vector<std::string> failed;
+  std::string text;
+  for (const Property& property : catalog()) {
+    if (!property.inapplicable(c.scenario(), target->capabilities()).empty()) continue;
+    const Judgement judgement = judge(c, property);
+    if (judgement.verdict != Verdict::failed) continue;
+    failed.push_back(property.id);
+    text = judgement.text;
+    EXPECT_EQ(judgement.kind, Kind::bits_difference);
+  }
+  EXPECT_EQ(failed, std::vector<std::string>{"target.combined_ways"});
+  EXPECT_NE(text.find("target.instruction_set"), std::string::npos) << text;
+  EXPECT_NE(text.find("holds alone"), std::string::npos) << text;
+}
+
+TEST(Bundle, LeavesWhatDoesNotJoinToBeJudgedAlone) {
+  // Needles of a query point at tokens that were rolled back, so its data would change.
+  model::Scenario scenario = rich();
+  scenario.fill.kind = model::FillKind::needles;
+  const auto target = make_promise_breaker(Promise::rollback);
+  Case c(*target, scenario, Case::Mode::bundled);
+  const Property& property = *find_property("cache.rollback_exactness");
+  EXPECT_FALSE(c.bundle().settles(property));
+  EXPECT_EQ(judge(c, property).verdict, Verdict::failed);
+  const auto healthy = make_promise_breaker({});
+  Case d(*healthy, scenario, Case::Mode::bundled);
+  EXPECT_FALSE(d.bundle().settles(property));
+  EXPECT_TRUE(d.bundle().settles(*find_property("batch.no_company")));
+}
+
+TEST(Bundle, ComparesWithinTheBoundWhereNoBitsArePromised) {
+  const auto loose = make_promise_breaker(Promise::split, "split_bits");
+  Case c(*loose, rich(), Case::Mode::bundled);
+  EXPECT_TRUE(c.bundle().settles(*find_property("cache.split_invariance")));
+  const auto strict = make_promise_breaker(Promise::split);
+  Case d(*strict, rich(), Case::Mode::bundled);
+  EXPECT_FALSE(d.bundle().settles(*find_property("cache.split_invariance")));
+}
+
+TEST(Bundle, ChoicesAreThoseOfTheScenarioAndTheProperty) {
+  const auto first = [](std::uint64_t seed, const char* id) {
+    model::Scenario scenario = rich();
+    scenario.fill.seed = seed;
+    return axis_draw(scenario, id).bits();
+  };
+  EXPECT_EQ(first(1, "a"), first(1, "a"));
+  EXPECT_NE(first(1, "a"), first(2, "a"));
+  EXPECT_NE(first(1, "a"), first(1, "b"));
+}
+
+}  // namespace
+}  // namespace kvcheck::properties
