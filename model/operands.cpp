@@ -44,29 +44,6 @@ Twofold turned(Twofold x, double factor, Twofold y, double other) {
   return sum_of(sum.high, low);
 }
 
-/// a / b, right to about 2^-104.
-Twofold quotient(Twofold a, Twofold b) {
-  const double q = a.high / b.high;
-  const double rest = std::fma(-q, b.high, a.high) + (a.low - q * b.low);
-  return sum_of(q, rest / b.high);
-}
-
-/// sqrt(mean square + epsilon), right to about 2^-104.
-/// \pre no square is beyond the range of double, which holds for all types but f64
-Twofold root_of(const std::vector<double>& row, double epsilon) {
-  Twofold squares;
-  for (const double lane : row) {
-    const double square = lane * lane;
-    const Twofold sum = sum_of(squares.high, square);
-    squares = sum_of(sum.high, sum.low + squares.low + std::fma(lane, lane, -square));
-  }
-  const Twofold mean = quotient(squares, {static_cast<double>(row.size()), 0});
-  const Twofold sum = sum_of(mean.high, epsilon);
-  const Twofold all = sum_of(sum.high, sum.low + mean.low);
-  const double root = std::sqrt(all.high);
-  return sum_of(root, (std::fma(-root, root, all.high) + all.low) / (2 * root));
-}
-
 double low_of(const QueryRow& row, std::size_t lane) {
   return row.low.empty() ? 0.0 : row.low[lane];
 }
@@ -103,35 +80,21 @@ std::int64_t Operands::turn_of(std::size_t step, std::int64_t entry, std::int64_
 
 void Operands::norm(QueryRow& row, bool key) const {
   const std::size_t lanes = row.high.size();
-  const double epsilon = scenario_->qk_norm->epsilon;
-  const bool wide = scenario_->element_type == ElementType::f64;
-  Twofold root;
-  Quad wide_root;
-  if (wide) {
-    Quad squares = 0;
-    for (const double lane : row.high) squares += Quad(lane) * Quad(lane);
-    wide_root = sqrt(Quad(squares / static_cast<double>(lanes)) + epsilon);
-  } else {
-    root = root_of(row.high, epsilon);
-  }
+  Quad squares = 0;
+  for (const double lane : row.high) squares += Quad(lane) * Quad(lane);
+  const Quad root = sqrt(Quad(squares / static_cast<double>(lanes)) + scenario_->qk_norm->epsilon);
   const double roundings = (static_cast<double>(lanes) + 2) / 2 + kNormRoundings;
   // Between norm and rotary embedding a target may store the row in the element type.
   const double stored = unit_roundoff(scenario_->element_type);
   row.low.resize(lanes);
   row.doubts.resize(lanes, 0.0);
   for (std::size_t c = 0; c < lanes; ++c) {
-    const double weight = norm_weight(*scenario_, key ? NormSide::key : NormSide::query,
-                                      static_cast<std::int64_t>(c));
-    if (wide) {
-      const Quad exact = Quad(row.high[c]) * weight / wide_root;
-      row.high[c] = static_cast<double>(exact);
-      row.low[c] = static_cast<double>(Quad(exact - row.high[c]));
-    } else {
-      const double product = row.high[c] * weight;
-      const Twofold exact = quotient({product, std::fma(row.high[c], weight, -product)}, root);
-      row.high[c] = exact.high;
-      row.low[c] = exact.low;
-    }
+    const Quad exact = Quad(row.high[c]) *
+                       norm_weight(*scenario_, key ? NormSide::key : NormSide::query,
+                                   static_cast<std::int64_t>(c)) /
+                       root;
+    row.high[c] = static_cast<double>(exact);
+    row.low[c] = static_cast<double>(Quad(exact - row.high[c]));
     row.doubts[c] = std::abs(row.high[c]) * (1.02 * roundings * roundoff_ + stored);
   }
 }
@@ -237,6 +200,9 @@ const TokenRows*& Operands::shortcut(const HeldToken& token) {
   const EntryStep& around = timeline_->steps()[token.step].entries[entry];
   const std::int64_t at = token.token.position.value - around.past;
   if (at < 0 || token.token.position.value >= around.length) return none_;
+  // A past may be longer than memory, of which a window asks for the end alone.
+  constexpr std::int64_t kMostNoted = 4096;
+  if (around.length - around.past > kMostNoted) return none_;
   if (shortcuts_.empty()) shortcuts_.resize(scenario_->steps.size() * batch);
   auto& tokens = shortcuts_[token.step * batch + entry];
   if (tokens.empty()) tokens.resize(static_cast<std::size_t>(around.length - around.past));
