@@ -18,11 +18,12 @@ double total(const double (&parts)[kWays]) { return (parts[0] + parts[1]) + (par
 CheapRow::CheapRow(const ArithmeticProfile& profile)
     : bound_(profile), own_bound_(double_profile()) {}
 
-void CheapRow::evaluate(const AttentionRowInput& input, std::size_t lanes) {
+bool CheapRow::evaluate(const AttentionRowInput& input, std::size_t lanes) {
   multiply(input);
   find_operand_errors(input);
   // Heads and queries whose logits are alike, all 0 in the extreme, share weights and bounds.
-  if (like_the_last(input)) {
+  const bool alike = like_the_last(input);
+  if (alike) {
     weigh_terms(input);
   } else {
     weigh(input, row_);
@@ -32,11 +33,18 @@ void CheapRow::evaluate(const AttentionRowInput& input, std::size_t lanes) {
   for (std::size_t j = 0; j < operand_errors_.size(); ++j) {
     terms_[j].operand_error = operand_errors_[j];
   }
+  if (alike && output_.size() == lanes && input.values == last_values_ &&
+      input.value_doubts == last_doubts_) {
+    return false;
+  }
+  last_values_ = input.values;
+  last_doubts_ = input.value_doubts;
   for (auto* sums :
        {&output_, &magnitude_, &values_, &widest_, &spread_, &value_error_, &widest_error_}) {
     sums->assign(lanes, 0);
   }
   sum(input);
+  return true;
 }
 
 /// Compares bits, so that no difference counts as none. Notes the row for the next.

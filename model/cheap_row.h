@@ -14,9 +14,13 @@ class CheapRow {
   /// `profile` is the arithmetic of the target.
   explicit CheapRow(const ArithmeticProfile& profile);
 
-  /// Takes a row in; its `lanes` outputs are then at hand.
-  /// \pre input.keys is not empty
-  void evaluate(const AttentionRowInput& input, std::size_t lanes);
+  /// Takes a row in; its `lanes` outputs are then at hand. False where everything is as after the
+  /// call before: the logits are alike, and the values are the same rows.
+  /// \pre input.keys is not empty; values do not change between two calls (see forget_values)
+  bool evaluate(const AttentionRowInput& input, std::size_t lanes);
+
+  /// For rows whose memory changes between calls.
+  void forget_values() { last_values_.clear(); }
 
   double output(std::size_t lane) const { return output_[lane]; }
   const AttentionRow<double>& row() const { return row_; }
@@ -45,6 +49,7 @@ class CheapRow {
   std::vector<double> operand_errors_;  // [n] or empty: all 0.
   // What weights and bounds of a row follow from, of this row and of the one before.
   std::vector<double> logits_, last_logits_;
+  std::vector<const double*> last_values_, last_doubts_;
   std::vector<double> output_, magnitude_, values_, widest_, spread_;  // [lane]
   std::vector<double> value_error_, widest_error_;                     // [lane]
 };

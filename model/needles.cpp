@@ -22,8 +22,7 @@ void NeedleSet::add(Token token, double weight) {
 }
 
 NeedleFinder::NeedleFinder(const Scenario& scenario, const Timeline& timeline)
-    : unmasked_(scenario), timeline_(&timeline) {
-  unmasked_.mask.kind = MaskKind::none;
+    : scenario_(&scenario), timeline_(&timeline) {
   for (std::size_t step = 0; step < scenario.steps.size(); ++step) {
     if (std::holds_alternative<Rollback>(scenario.steps[step])) rollbacks_.push_back(step);
   }
@@ -32,21 +31,24 @@ NeedleFinder::NeedleFinder(const Scenario& scenario, const Timeline& timeline)
 NeedleSet NeedleFinder::find(std::size_t step, std::int64_t entry, std::int64_t query) const {
   const TimelineStep& state = timeline_->steps()[step];
   const EntryStep& around = state.entries[static_cast<std::size_t>(entry)];
-  const std::int64_t generation = std::get<Append>(unmasked_.steps[step]).generation;
+  const std::int64_t generation = std::get<Append>(scenario_->steps[step]).generation;
   const auto token_at = [&](std::int64_t position) {
     const bool exists = position >= 0 && position < around.length;
     return Token{{position}, exists ? timeline_->generation(step, entry, {position}) : generation};
   };
   NeedleSet set;
-  std::vector<Position> visible;
-  if (state.defined) visible = visible_positions(unmasked_, *timeline_, step, entry, 0, query);
+  const auto [first, last] =
+      visible_range(*scenario_, around.length, {around.origin.value + query});
+  const std::int64_t sinks = sinks_before(scenario_->cache, first);
+  const std::int64_t count = sinks + std::max<std::int64_t>(0, last - first + 1);
+  const auto visible = [&](std::int64_t i) { return i < sinks ? i : first + i - sinks; };
   std::int64_t newest = std::max<std::int64_t>(around.origin.value + query, -1);
-  if (!visible.empty()) {
-    newest = visible.back().value;
-    const std::int64_t oldest = visible.front().value;
+  if (state.defined && count > 0) {
+    newest = visible(count - 1);
+    const std::int64_t oldest = visible(0);
     set.add(token_at(newest), kMustInclude);
     set.add(token_at(oldest), kMustInclude);
-    set.add(token_at(visible[visible.size() / 2].value), kMustInclude);
+    set.add(token_at(visible(count / 2)), kMustInclude);
     set.add(token_at(oldest - 1), kMustExclude);
   }
   const Token next = token_at(newest + 1);

@@ -31,7 +31,7 @@ struct NeedleSet {
 /// are the same however the step is split.
 class NeedleFinder {
  public:
-  /// `timeline` must outlive the finder.
+  /// Both must outlive the finder.
   NeedleFinder(const Scenario& scenario, const Timeline& timeline);
 
   /// \pre step is an Append, 0 <= query < queries of the entry
@@ -40,7 +40,7 @@ class NeedleFinder {
  private:
   void add_rolled_back(NeedleSet& set, std::size_t step, std::int64_t entry, Token live) const;
 
-  Scenario unmasked_;
+  const Scenario* scenario_;
   const Timeline* timeline_;
   std::vector<std::size_t> rollbacks_;  // Steps.
 };

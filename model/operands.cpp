@@ -200,6 +200,9 @@ const TokenRows*& Operands::shortcut(const HeldToken& token) {
   const EntryStep& around = timeline_->steps()[token.step].entries[entry];
   const std::int64_t at = token.token.position.value - around.past;
   if (at < 0 || token.token.position.value >= around.length) return none_;
+  // A past may be longer than memory, of which a window asks for the end alone.
+  constexpr std::int64_t kMostNoted = 4096;
+  if (around.length - around.past > kMostNoted) return none_;
   if (shortcuts_.empty()) shortcuts_.resize(scenario_->steps.size() * batch);
   auto& tokens = shortcuts_[token.step * batch + entry];
   if (tokens.empty()) tokens.resize(static_cast<std::size_t>(around.length - around.past));

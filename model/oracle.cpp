@@ -40,6 +40,13 @@ double ratio_of(const Real& distance, const Real& limit) {
   return std::min(quotient, 1.0);
 }
 
+/// Copies the row that begins at `from` to the place that begins at `to`.
+void copy_lanes(Expected& expected, std::size_t from, std::size_t to, std::size_t lanes) {
+  std::copy_n(&expected.output[from], lanes, &expected.output[to]);
+  std::copy_n(&expected.uncertainty[from], lanes, &expected.uncertainty[to]);
+  std::copy_n(&expected.bound[from], lanes, &expected.bound[to]);
+}
+
 /// softmax_precision narrower than the target's own arithmetic takes precedence: every step of the
 /// softmax may round to it. A wider one is no promise to be wider.
 ArithmeticProfile with_softmax_precision(ArithmeticProfile profile,
@@ -133,6 +140,7 @@ void Oracle::compute(std::size_t step, Expected& expected) {
   expected.bound.assign(size, {});
 
   CheapRow row(profile_);
+  std::size_t last = 0;  // First element of the row that was computed last.
   const auto lanes = static_cast<std::size_t>(scenario_.value_head_size);
   for (std::int64_t entry = 0; entry < scenario_.batch; ++entry) {
     const std::int64_t queries = entries[static_cast<std::size_t>(entry)].queries;
@@ -141,7 +149,13 @@ void Oracle::compute(std::size_t step, Expected& expected) {
         const AttentionRowInput& input = gatherer_.row(step, entry, head, query);
         if (input.keys.empty()) continue;
         const std::size_t first = element_index(scenario_, expected, entry, query, head, 0);
-        row.evaluate(input, lanes);
+        // Rows that a reading distorts lie in memory of its own, which changes.
+        if (reading_.distort != nullptr) row.forget_values();
+        if (!row.evaluate(input, lanes)) {
+          copy_lanes(expected, last, first, lanes);
+          continue;
+        }
+        last = first;
         for (std::size_t c = 0; c < lanes; ++c) {
           expected.output[first + c] = row.output(c);
           expected.bound[first + c] = row.bound(c);

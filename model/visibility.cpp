@@ -6,14 +6,10 @@
 #include "model/mask.h"
 
 namespace kvcheck::model {
-namespace {
 
-/// Sinks before the window, which begins at `first`: positions [0, result) are seen besides it.
 std::int64_t sinks_before(const CacheSpec& cache, std::int64_t first) {
   return cache.layout == LayoutKind::sinks ? std::min(cache.sink_tokens, first) : 0;
 }
-
-}  // namespace
 
 VisibleRange visible_range(const Scenario& scenario, std::int64_t length, Position position) {
   const std::int64_t p = position.value;

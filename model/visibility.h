@@ -27,6 +27,9 @@ struct VisibleRange {
 /// The range of a query that stands at `position` of an entry with `length` tokens.
 VisibleRange visible_range(const Scenario& scenario, std::int64_t length, Position position);
 
+/// Sinks that a query sees besides its window, which begins at `first`: positions [0, result).
+std::int64_t sinks_before(const CacheSpec& cache, std::int64_t first);
+
 /// Positions that query `query` (0-based in the step) of `head` in `entry` sees at `step`,
 /// ascending. Head matters only under a mask of rank 3 or 4.
 /// \pre steps()[step].defined, step appends, 0 <= query < queries of the entry

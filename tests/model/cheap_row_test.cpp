@@ -2,6 +2,7 @@
 #include "model/cheap_row.h"
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -43,15 +44,23 @@ TEST(CheapRow, RowsBeforeLeaveNoTrace) {
       [](Given&) {},
       [&](Given& given) { given.input.values[1] = other.data(); },
       [&](Given& given) { given.input.keys[1] = other.data(); },
-      [](Given& given) { given.input.query = {0, 0}; },
-      [](Given& given) { given.input.biases = {0, 1}; },
+      [](Given& given) {
+        given.input.query = {0, 0};
+      },
+      [](Given& given) {
+        given.input.biases = {0, 1};
+      },
       [](Given& given) { given.input.sink = 0; },
       [](Given& given) { given.input.sink = 2; },
       [](Given& given) { given.input.softcap = 3; },
       [](Given& given) { given.input.scale = 2; },
       [](Given& given) { given.input.query_doubts = given.doubts; },
-      [](Given& given) { given.input.key_doubts = {given.doubts.data(), nullptr}; },
-      [](Given& given) { given.input.value_doubts = {nullptr, given.doubts.data()}; },
+      [](Given& given) {
+        given.input.key_doubts = {given.doubts.data(), nullptr};
+      },
+      [](Given& given) {
+        given.input.value_doubts = {nullptr, given.doubts.data()};
+      },
       [](Given& given) {
         given.input.keys.pop_back();
         given.input.values.pop_back();
@@ -83,6 +92,27 @@ TEST(CheapRow, RowsBeforeLeaveNoTrace) {
       expect_same(used, fresh, change);
     }
   }
+}
+
+TEST(CheapRow, SaysWhetherAnythingIsNew) {
+  Given given;
+  CheapRow row{ArithmeticProfile{}};
+  EXPECT_TRUE(row.evaluate(given.input, 2));
+  EXPECT_FALSE(row.evaluate(given.input, 2));
+  EXPECT_TRUE(row.evaluate(given.input, 1));
+  EXPECT_TRUE(row.evaluate(given.input, 2));
+  std::swap(given.input.values[0], given.input.values[1]);
+  EXPECT_TRUE(row.evaluate(given.input, 2));
+  given.input.value_doubts = {nullptr, given.doubts.data()};
+  EXPECT_TRUE(row.evaluate(given.input, 2));
+  EXPECT_FALSE(row.evaluate(given.input, 2));
+  given.values[0] = {30, 40};
+  given.input.values[0] = given.values[0].data();
+  row.forget_values();
+  EXPECT_TRUE(row.evaluate(given.input, 2));
+  CheapRow fresh{ArithmeticProfile{}};
+  fresh.evaluate(given.input, 2);
+  expect_same(row, fresh, 0);
 }
 
 }  // namespace

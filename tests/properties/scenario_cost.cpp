@@ -85,7 +85,7 @@ void measure(kernels::Target& target, const model::Scenario& scenario, Parts& pa
   std::string text;
   parts.time("content hash", [&] { text = model::content_hash(scenario); });
   std::optional<Case> made;
-  parts.time("model: timeline, fill", [&] { made.emplace(target, scenario); });
+  parts.time("model: timeline, fill", [&] { made.emplace(target, scenario, Case::Mode::bundled); });
   Case& c = *made;
   parts.time("requests", [&] {
     session_config(scenario, c.timeline(), 0);
@@ -105,11 +105,12 @@ void measure(kernels::Target& target, const model::Scenario& scenario, Parts& pa
       if (std::holds_alternative<model::Append>(scenario.steps[i])) c.oracle().expected(i);
     }
   });
+  parts.time("runs in other ways", [&] { c.bundle(); });
   for (const Property& property : catalog()) {
     bool applies = false;
     parts.time("applicable?",
                [&] { applies = property.inapplicable(scenario, target.capabilities()).empty(); });
-    if (applies) parts.time(property.id, [&] { property.judge(c); });
+    if (applies) parts.time(property.id, [&] { judge(c, property); });
   }
 }
 
