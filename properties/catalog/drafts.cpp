@@ -32,9 +32,10 @@ std::optional<Variant> drafted(const Case& c, const Variant& way) {
 Judgement judge(Case& c) {
   const auto way = drafted(c, unchanged(c));
   if (!way) return Judgement::skipped("no draft can be rolled back exactly here");
-  return judge_variants(
-      c, {*way},
-      {.kind = Kind::rollback_difference, .bitwise = promises(c, kPromise), .rows_suffice = true});
+  return judge_variants(c, {*way},
+                        {.kind = Kind::rollback_difference,
+                         .bitwise = c.capabilities().has(kPromise),
+                         .rows_suffice = true});
 }
 
 bool turn(Case& c, std::vector<Variant>& ways, Draw&) {
