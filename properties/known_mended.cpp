@@ -8,6 +8,7 @@
 
 #include "model/element_type.h"
 #include "model/literal.h"
+#include "model/mask.h"
 #include "model/oracle.h"
 #include "model/wrong_models.h"
 #include "properties/convert.h"
@@ -162,20 +163,38 @@ class Mending {
     return result_.qk->shape == shape ? &*result_.qk : nullptr;
   }
 
+  /// What the operator hands out one stage earlier, where the mask hides nothing yet.
+  const model::QkExpected& logits_before_mask() {
+    Scenario earlier = right_.scenario();
+    earlier.qk_output = model::QkOutput::softcapped;
+    earlier_.emplace(earlier, profile_);
+    return earlier_->expected_qk(step_);
+  }
+
   std::int64_t mend_lowest(const KnownFinding& known) {
     Tensor* qk = intermediate();
     if (!qk) return 0;
     const Scenario& s = right_.scenario();
     const model::QkExpected& expected = right_.expected_qk(step_);
+    const model::QkExpected& logits = logits_before_mask();
     const double lowest = -model::largest_finite(s.element_type);
+    const double spacing = -lowest * 2 * model::unit_roundoff(s.element_type);
     std::int64_t mended = 0;
     for_each_row(known, [&](std::int64_t b, std::int64_t i, std::int64_t h) {
+      const std::int64_t columns =
+          right_.timeline().steps()[step_].entries[static_cast<std::size_t>(b)].length;
       const std::int64_t row = (b * s.query_heads + h) * expected.queries + i;
       for (std::int64_t j = 0; j < expected.columns; ++j) {
         const std::int64_t at = row * expected.columns + j;
         const double value = expected.values[static_cast<std::size_t>(at)];
         const bool hidden = std::isinf(value) && value < 0;
-        if (!hidden || element(*qk, at) != lowest) continue;
+        const auto index = static_cast<std::size_t>(at);
+        // Where the logit outweighs the last place of the lowest number, the sum of both.
+        const double bias = s.mask.kind == model::MaskKind::none || j >= columns
+                                ? 0
+                                : model::mask_cell(s, right_.timeline(), step_, b, h, i, {j}).bias;
+        const double sum = lowest + bias + logits.values[index];
+        if (!hidden || !near(element(*qk, at), sum, logits.bound[index] + spacing)) continue;
         put(*qk, at, value);
         ++mended;
       }
@@ -234,6 +253,7 @@ class Mending {
 
   model::ArithmeticProfile profile_;
   model::Oracle right_;
+  std::optional<model::Oracle> earlier_;
   std::size_t step_;
   kernels::StepResult& result_;
 };
