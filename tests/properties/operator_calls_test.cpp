@@ -108,6 +108,10 @@ struct Example {
   const char* rule;
 };
 
+void PrintTo(const Example& example, std::ostream* out) {
+  *out << example.property << " " << example.change;
+}
+
 class OperatorCalls : public testing::TestWithParam<Example> {};
 
 TEST_P(OperatorCalls, SeesTheMistakeAndNoneInAHealthyTarget) {
