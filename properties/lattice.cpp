@@ -240,6 +240,32 @@ void add_pairs(std::vector<Scenario>& grid, const kernels::Capabilities& target)
   }
 }
 
+/// Lengths around tiles and chunks of keys, where a kernel splits its sums: a few queries, some
+/// before the edge, behind a loaded past, so that they stay cheap.
+void add_long(std::vector<Scenario>& grid, const kernels::Capabilities& target) {
+  constexpr std::int64_t kQueries = 5;
+  for (const std::int64_t length : {65, 513, 1100}) {
+    Scenario base;
+    base.steps.emplace_back(Past{{length - kQueries}});
+    base.steps.emplace_back(Append{{kQueries}, {kQueries}, 0});
+    Scenario s = base;
+    s.query_heads = 4;
+    s.kv_heads = 2;
+    s.head_size = s.value_head_size = std::max<std::int64_t>(8, target.head_size_multiple);
+    s.cache.capacity = length + 1;
+    add(grid, target, s);
+    s.head_sink = true;
+    add(grid, target, s);
+    if (target.opsets.empty()) continue;
+    s = base;
+    s.op = model::Operator::attention;
+    s.opset = *target.opsets.rbegin();
+    s.query_heads = 3;
+    s.head_size = s.value_head_size = 4;
+    add(grid, target, s);
+  }
+}
+
 }  // namespace
 
 std::vector<Scenario> lattice(const kernels::Capabilities& target) {
@@ -250,6 +276,7 @@ std::vector<Scenario> lattice(const kernels::Capabilities& target) {
   add_full(grid, target);
   add_features(grid, target);
   add_pairs(grid, target);
+  add_long(grid, target);
   return grid;
 }
 
