@@ -197,6 +197,12 @@ void add_features(std::vector<Scenario>& grid, const kernels::Capabilities& targ
     s.opset = opset;
     s.query_heads = 2;
     add_changed(grid, target, s, kAttentionFeatures);
+    // Single tokens in a buffer: every step's intermediate has the shape of the one before.
+    s.nonpad_kv_seqlen = true;
+    s.cache.capacity = 8;
+    s.steps.assign(5, Append{{1}, {1}, 0});
+    s.qk_output = model::QkOutput::probabilities;
+    add(grid, target, s);
   }
 }
 

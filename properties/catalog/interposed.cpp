@@ -6,6 +6,7 @@
 
 #include "model/element_type.h"
 #include "properties/convert.h"
+#include "properties/told_target.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -71,9 +72,16 @@ class Target final : public kernels::Target {
 
 }  // namespace
 
+std::string unseen_changes(Case& c) {
+  if (dynamic_cast<ToldTarget*>(&c.target()) == nullptr) return "";
+  return "the target answers from the scenario, whatever its requests hold";
+}
+
 Execution execute_interposed(Case& c, const model::Scenario& scenario,
                              const model::Timeline& timeline, const model::Fill& fill,
                              const Interposer& interposer, const ExecuteOptions& options) {
+  // execute() does not see through the interposer.
+  if (auto* told = dynamic_cast<ToldTarget*>(&c.target())) told->tell(scenario);
   Target target(c.target(), interposer);
   return execute(target, scenario, timeline, fill, options);
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 
 #include "kernels/target.h"
 #include "properties/case.h"
@@ -19,6 +20,10 @@ struct Interposer {
   /// Before the step is asked: may ask the target other things.
   std::function<void(std::size_t step, kernels::Session&)> before;
 };
+
+/// Why the case's target would not notice changed requests; empty where it does: one that answers
+/// from the scenario (told_target.h) looks at no tensor.
+std::string unseen_changes(Case& c);
 
 /// Runs `scenario` on the case's target in the way of execute().
 /// \pre validate(scenario) is empty

@@ -170,6 +170,7 @@ Judgement judge(Case& c) {
   if (const std::string why = passed_over(c, kId, 2); !why.empty()) {
     return Judgement::skipped(why);
   }
+  if (const std::string why = unseen_changes(c); !why.empty()) return Judgement::skipped(why);
   const Codes codes(c);
   Interposer interposer;
   interposer.config = [&](kernels::SessionConfig& config) { codes.configure(config); };

@@ -68,6 +68,8 @@ constexpr PlantedFault kFaults[] = {
      "Sums in another order when there are several entries."},
     {Fault::sum_order_by_instructions, "sum_order_by_instructions", kFlash, "instruction set", kRow,
      "", "Sums in another order when AVX2 is asked for."},
+    {Fault::weights_in_bf16_by_instructions, "weights_in_bf16_by_instructions", kFlash,
+     "instruction set", kRow, "", "Rounds the weights to bf16 when AVX2 is asked for."},
 };
 
 }  // namespace
