@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <string>
 
 #include "kernels/target.h"
 #include "properties/case.h"
@@ -21,11 +20,8 @@ struct Interposer {
   std::function<void(std::size_t step, kernels::Session&)> before;
 };
 
-/// Why the case's target would not notice changed requests; empty where it does: one that answers
-/// from the scenario (told_target.h) looks at no tensor.
-std::string unseen_changes(Case& c);
-
-/// Runs `scenario` on the case's target in the way of execute().
+/// Runs `scenario` on the case's target in the way of execute(). A target that answers from the
+/// scenario (told_target.h) has no requests to change: nothing is run.
 /// \pre validate(scenario) is empty
 Execution execute_interposed(Case& c, const model::Scenario& scenario,
                              const model::Timeline& timeline, const model::Fill& fill,

@@ -209,7 +209,6 @@ Judgement judge(Case& c) {
   if (const std::string why = passed_over(c, kId, 4); !why.empty()) {
     return Judgement::skipped(why);
   }
-  if (const std::string why = unseen_changes(c); !why.empty()) return Judgement::skipped(why);
   const Execution& execution = c.execution();
   if (!execution.complete) return Judgement::skipped(broke_off(c.scenario(), execution));
   const Shifted other = shifted(c.scenario(), c.timeline());

@@ -97,7 +97,6 @@ Judgement judge(Case& c) {
   if (const std::string why = passed_over(c, kId, 2); !why.empty()) {
     return Judgement::skipped(why);
   }
-  if (const std::string why = unseen_changes(c); !why.empty()) return Judgement::skipped(why);
   const auto launch = with_position_fill(c.scenario(), model::FillKind::position_code, 0);
   const model::Fill fill(launch, c.timeline());
   Interposer interposer =
