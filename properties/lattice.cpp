@@ -203,6 +203,11 @@ void add_features(std::vector<Scenario>& grid, const kernels::Capabilities& targ
     s.steps.assign(5, Append{{1}, {1}, 0});
     s.qk_output = model::QkOutput::probabilities;
     add(grid, target, s);
+    // Behind an entry that has keys, two queries of one that has none.
+    s.qk_output = model::QkOutput::none;
+    s.batch = 2;
+    s.steps = {Append{{3, 0}, {2, 2}, 0}, Append{{1, 0}, {2, 2}, 0}};
+    add(grid, target, s);
   }
 }
 
