@@ -21,6 +21,9 @@ shrinkers::Hint hint_of(const MeasuredQuery& query) {
 /// More launches than this are made only where a few at the edges show nothing.
 constexpr std::int64_t kFewLaunches = 16;
 
+/// More launches than this are never made: each loads the whole context.
+constexpr std::int64_t kMostLaunches = 256;
+
 /// `measured_where` says which positions were read back, where not all were.
 Judgement contradiction(const Case& c, const MeasuredQuery& query,
                         const std::string& measured_where = "") {
@@ -75,7 +78,24 @@ Judgement judge_given_mask(Case& c) {
   return compared > 0 ? Judgement{} : Judgement::skipped("the scenario asks no query");
 }
 
+/// A mismatch of which the edges show nothing, where the context is too long to read it all back.
+Judgement unexplained_mismatch(const Case& c, const DigitMismatch& place) {
+  shrinkers::Hint hint;
+  hint.step = static_cast<std::int64_t>(place.step);
+  hint.entry = place.entry;
+  hint.query_head = place.head;
+  return Judgement::failed(
+      Kind::over_bound,
+      fmt::format("step {} ({}), batch entry {}, head {}, query {}: with logits that are all 0 the "
+                  "output is not the mean of the values that the query sees; the keys around its "
+                  "edges are right",
+                  place.step, model::describe(c.scenario().steps[place.step]), place.entry,
+                  place.head, place.query),
+      hint);
+}
+
 Judgement judge_by_launches(Case& c) {
+  const std::int64_t launches = launches_to_measure(c.scenario());
   if (c.scenario().value_head_size >= 2) {
     const DigitCheck check = check_digits(c.target(), c.scenario());
     if (!check.problem.empty()) return Judgement::skipped(check.problem);
@@ -84,12 +104,16 @@ Judgement judge_by_launches(Case& c) {
       return Judgement::blind("one key more or less could hide within the error bound here");
     }
     if (!check.mismatch) return {};
-    if (launches_to_measure(c.scenario()) > kFewLaunches) {
+    if (launches > kFewLaunches) {
       const MeasuredQuery edges = measure_edges(c.target(), c.scenario(), *check.mismatch);
       if (edges.measured && !edges.agrees()) {
         return contradiction(c, edges, " of the keys around its edges");
       }
     }
+    if (launches > kMostLaunches) return unexplained_mismatch(c, *check.mismatch);
+  } else if (launches > kMostLaunches) {
+    return Judgement::skipped(
+        fmt::format("one lane would take {} launches to read all keys back", launches));
   }
   const ReadBack read_back = measure_visibility(c.target(), c.scenario());
   if (read_back.queries.empty()) return Judgement::skipped("the scenario asks no query");

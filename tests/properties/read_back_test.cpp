@@ -53,6 +53,21 @@ TEST(ReadBack, ReadsMoreTokensThanLanes) {
   EXPECT_TRUE(difference(last.expected, last.observed).empty());
 }
 
+TEST(ReadBack, MeasuresTheEdgesOfOneQueryAlone) {
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "query_heads":4,"kv_heads":2,"cache":{"layout":"block","capacity":40,"window_size":33},
+      "steps":[{"append":37},{"append":1}]})");
+  EXPECT_EQ(launches_to_measure(scenario), 5);  // 38 tokens in blocks of 8.
+  const DigitMismatch last{1, 0, 2, 0};
+  // The query sees 5 to 37: blocks 0 and 4 hold both ends.
+  const auto healthy = measure_edges(*kernels::make_cpu_naive(), scenario, last);
+  EXPECT_TRUE(healthy.agrees());
+  EXPECT_EQ(healthy.expected, positions({5, 6, 7, 32, 33, 34, 35, 36, 37}));
+  const auto wide = measure_edges(*kernels::make_cpu_naive("window_one_wide"), scenario, last);
+  EXPECT_EQ(wide.head, 2);
+  EXPECT_EQ(difference(wide.observed, wide.expected), positions({4}));
+}
+
 TEST(ReadBack, WorksWithOneLane) {
   const auto target = kernels::make_cpu_naive("causal_skipped_single_query");
   auto scenario = causal_past();
