@@ -87,7 +87,7 @@ class KnownFindings(CommandLine):
         return {"KVCHECK_KNOWN": str(self.path / "known")}
 
     def run_known(self, target, environment):
-        return self.kvcheck("run", "--target", target, "--phases", "lattice", "--json",
+        return self.kvcheck("run", "--target", target, "--cases", 100, "--seed", 1, "--json",
                             "--property", "mask.visible_set", "--property", "values.within_bound",
                             "--focus", "attention", environment=environment)
 
