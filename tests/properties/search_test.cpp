@@ -80,8 +80,6 @@ TEST_F(SearchTest, IsGreenOnTheHealthyKernelAndCountsWhatItSaw) {
   EXPECT_GT(record.scenarios, 120);
   const auto target = kernels::make_cpu_naive();
   for (const auto& entry : record.properties) {
-    // There is no quantised cache in this target.
-    if (entry.property == "cache.quantised_codes") continue;
     const auto& promise = find_property(entry.property)->promise;
     if (const auto reason = unpromised(target->capabilities(), promise); !reason.empty()) {
       EXPECT_EQ(entry.status, Verdict::skipped) << entry.property;
