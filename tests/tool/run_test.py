@@ -108,8 +108,9 @@ class KnownFindings(CommandLine):
 
     def test_an_entry_with_neither_issue_nor_sentence_is_refused(self):
         environment = self.known_entry(issue=None)
-        self.refused("run", "--target", "cpu-naive", words=("entry.json", "public issue"),
-                     environment=environment)
+        for command in (("run",), ("sweep", "causal-past")):
+            self.refused(*command, "--target", "cpu-naive", words=("entry.json", "public issue"),
+                         environment=environment)
 
 
 if __name__ == "__main__":
