@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/registry.h"
+#include "model/scenario_json.h"
 #include "properties/commands/sweep_words.h"
 #include "properties/run_folder.h"
 #include "shrinkers/corpus.h"
@@ -191,6 +192,9 @@ int sweep_command(const SweepOptions& options, CommandContext& context) {
   try {
     return run(options, context);
   } catch (const UsageError& error) {
+    context.err << "kvcheck sweep: " << error.what() << "\n";
+    return kBadUsage;
+  } catch (const model::ScenarioError& error) {
     context.err << "kvcheck sweep: " << error.what() << "\n";
     return kBadUsage;
   } catch (const NotAvailable& error) {

@@ -189,6 +189,28 @@ TEST(QkOutputOfAttention, ProbabilitiesAreZeroWhereHiddenAndInADeadRow) {
   EXPECT_TRUE(dead);
 }
 
+TEST(QkOutputOfAttention, EveryBoundIsANumberWhereNothingIsKnownOfAWeight) {
+  Scenario s = attention(QkOutput::probabilities);
+  s.fill.kind = FillKind::extreme;
+  s.softcap = 0;
+  s.element_type = ElementType::f16;
+  ArithmeticProfile coarse;
+  coarse.accumulator_roundoff = coarse.logit_roundoff = 0x1p-11;
+  coarse.output_type = ElementType::f16;
+  int unknown = 0;
+  for (s.fill.seed = 0; s.fill.seed < 20; ++s.fill.seed) {
+    const Held held(s);
+    const Reading reading;
+    Gatherer gatherer(held.scenario, held.timeline, held.fill, 0x1p-11, reading);
+    const QkExpected expected = expected_qk(held.scenario, held.timeline, coarse, gatherer, 0);
+    for (std::size_t i = 0; i < expected.bound.size(); ++i) {
+      EXPECT_FALSE(std::isnan(expected.bound[i]));
+      unknown += expected.values[i] == 0 && expected.bound[i] >= 1 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(unknown, 0);
+}
+
 TEST(QkOutputOfAttention, HasAColumnForEachRowOfAnExternalBuffer) {
   Scenario s = attention(QkOutput::biased);
   s.mask = {};

@@ -49,9 +49,10 @@ class OnnxRuntime(CommandLine):
         return super().kvcheck(*arguments, environment=environment or ENVIRONMENT)
 
     def test_a_run_finds_the_causal_mask_that_is_skipped(self):
+        unaided = {**ENVIRONMENT, "KVCHECK_KNOWN": str(self.path)}
         result = self.kvcheck("run", "--target", "onnxruntime", "--focus", "attention",
                               "--property", "mask.visible_set", "--cases", 40, "--seed", 1,
-                              "--json")
+                              "--json", environment=unaided)
         self.assertEqual(result.returncode, COUNTEREXAMPLE, result.stderr)
         findings = {finding["kind"]: finding for finding in json.loads(result.stdout)["findings"]}
         minimal = findings["leak"]["minimal"]
@@ -59,6 +60,28 @@ class OnnxRuntime(CommandLine):
         self.assertEqual([minimal[name] for name in
                           ("batch", "query_heads", "kv_heads", "head_size")], [1, 1, 1, 1])
         self.assertIn("key [2] leaks", findings["leak"]["summary"])
+
+    def test_every_finding_of_a_run_is_known(self):
+        result = self.kvcheck("run", "--target", "onnxruntime", "--cases", 1000, "--seed", 202,
+                              "--json")
+        self.assertEqual(result.returncode, HELD, result.stderr)
+        record = json.loads(result.stdout)
+        entries = {finding["known"] for finding in record["findings"]}
+        self.assertIn("onnxruntime-34226.json", entries)
+        self.assertIn("onnxruntime-attention-lowest-for-hidden.json", entries)
+        self.assertNotIn("", entries)
+        # The case of every entry was run, and none passes.
+        for entry in record["known"]:
+            self.assertTrue(entry["tried"], entry)
+            self.assertFalse(entry["fixed"], entry)
+
+    def test_a_sweep_counts_what_is_known(self):
+        result = self.kvcheck("sweep", "causal-past", "--target", "onnxruntime", "--json")
+        self.assertEqual(result.returncode, HELD, result.stderr)
+        known = {entry["entry"]: entry["configurations"]
+                 for entry in json.loads(result.stdout)["known"]}
+        self.assertEqual(known, {"onnxruntime-34226.json": 4224,
+                                 "onnxruntime-attention-lowest-for-hidden.json": 6944})
 
     def test_one_new_key_less_passes(self):
         file = self.write("case.json", {**THREAD_34226, "steps": [{"past": 1}, {"append": 1}]})

@@ -87,7 +87,7 @@ class KnownFindings(CommandLine):
         return {"KVCHECK_KNOWN": str(self.path / "known")}
 
     def run_known(self, target, environment):
-        return self.kvcheck("run", "--target", target, "--phases", "lattice", "--json",
+        return self.kvcheck("run", "--target", target, "--cases", 100, "--seed", 1, "--json",
                             "--property", "mask.visible_set", "--property", "values.within_bound",
                             "--focus", "attention", environment=environment)
 
@@ -108,8 +108,9 @@ class KnownFindings(CommandLine):
 
     def test_an_entry_with_neither_issue_nor_sentence_is_refused(self):
         environment = self.known_entry(issue=None)
-        self.refused("run", "--target", "cpu-naive", words=("entry.json", "public issue"),
-                     environment=environment)
+        for command in (("run",), ("sweep", "causal-past")):
+            self.refused(*command, "--target", "cpu-naive", words=("entry.json", "public issue"),
+                         environment=environment)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,31 @@ TEST(Sweep, TheCellOfThread34226IsFoundAndExplained) {
   EXPECT_EQ(result.all.members, result.diverge);
 }
 
+TEST(Sweep, WhatTheLedgerExplainsIsCountedUnderItsEntry) {
+  const Grid grid = part_of("causal-past");
+  KnownFinding known;
+  known.target = "cpu-naive+causal_skipped_single_query";
+  known.failures["mask.visible_set"] = {"leak"};
+  known.condition.queries = 1;
+  known.condition.least_tokens = 2;
+  known.reading = "causal.skipped_for_one_query";
+  const auto swept = [&] {
+    Workers workers = workers_of(2, naive("causal_skipped_single_query"));
+    return sweep(grid, workers, false, nullptr, {&known, 1});
+  };
+  const auto result = swept();
+  ASSERT_EQ(result.groups.size(), 1u);
+  EXPECT_EQ(result.groups[0].known, &known);
+  EXPECT_EQ(result.known.at(&known), affected(grid));
+  // Of four new keys on alone it is about a part of them.
+  known.condition.least_tokens = 4;
+  const auto part = swept();
+  EXPECT_EQ(part.groups.size(), 2u);
+  EXPECT_EQ(part.diverge, affected(grid));
+  EXPECT_GT(part.known.at(&known), 0);
+  EXPECT_LT(part.known.at(&known), affected(grid));
+}
+
 void expect_same(const SweepResult& a, const SweepResult& b) {
   EXPECT_EQ(a.agree, b.agree);
   EXPECT_EQ(a.diverge, b.diverge);
