@@ -70,7 +70,7 @@ Judgement judge_given_mask(Case& c) {
 }
 
 Judgement judge_by_launches(Case& c) {
-  if (c.scenario().value_head_size >= 2) {
+  {
     const DigitCheck check = check_digits(c.target(), c.scenario());
     if (!check.problem.empty()) return Judgement::skipped(check.problem);
     if (check.queries == 0) return Judgement::skipped("the scenario asks no query");
@@ -97,7 +97,6 @@ Judgement judge_by_launches(Case& c) {
                     unread->step, unread->entry, unread->head, unread->position.value),
         hint_of(*unread));
   }
-  if (c.scenario().value_head_size == 1) return {};
   return Judgement::failed(
       Kind::over_bound,
       "every query attends the right keys, but with weights that are not those of "
