@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <gtest/gtest.h>
+#include <rapidcheck/Random.h>
 
 #include "kernels/cpu/flash/cpu_flash.h"
 #include "model/oracle.h"
