@@ -113,6 +113,8 @@ double RowBound::logit_error(const KeyTerm& key, LogitStage stage) const {
 double RowBound::weight_error(std::size_t j, double weight) const {
   const double rest = rest_ * sum_rest_;
   const double moved = times(rest, growth_[j] + total_growth_ + errors_.sum + lost_sum_);
+  // Nothing is known of a weight then, one that is 0 in double included.
+  if (!std::isfinite(moved)) return 1;
   // A division, or a reciprocal and a product.
   const double stored = profile_.probability_roundoff + two_roundings_;
   const double error = times(moved, weight) + times(stored, weight * (1 + moved)) + lost_;

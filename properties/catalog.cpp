@@ -69,9 +69,18 @@ const Property* find_property(std::string_view id) {
 }
 
 std::string unpromised(const kernels::Capabilities& target, std::string_view promise) {
-  if (promise.empty() || target.has(promise)) return "";
+  if (promise.empty()) return "";
+  for (std::string_view rest = promise; !rest.empty();) {
+    const auto end = std::min(rest.find('|'), rest.size());
+    if (target.has(rest.substr(0, end))) return "";
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
   const char* verb = promise.ends_with("_bits") ? "promise " : "claim ";
-  return "the target does not " + (verb + std::string(promise));
+  std::string names(promise);
+  for (auto at = names.find('|'); at != std::string::npos; at = names.find('|')) {
+    names.replace(at, 1, " or ");
+  }
+  return "the target does not " + (verb + names);
 }
 
 }  // namespace kvcheck::properties

@@ -35,6 +35,7 @@ struct Property {
   std::string (*inapplicable)(const model::Scenario&, const kernels::Capabilities&);
   Judgement (*judge)(Case&);
   /// The feature without which the property has nothing to say of a target; empty = none.
+  /// Several with | between them: any of them will do.
   std::string promise = {};
   /// Of properties that run a case in another way.
   Axis axis = {};

@@ -345,6 +345,7 @@ std::string unsupported_reason(const Capabilities& target, const Scenario& scena
     return "mask_additive";
   }
   if (scenario.poison == model::Poison::huge && !bears_huge(target, scenario)) return "poison huge";
+  if (scenario.poison == model::Poison::nan && !bears_nan(target, scenario)) return "poison nan";
   if (scenario.softmax_precision == model::ElementType::bf16 &&
       target.has("no_softmax_precision_bf16")) {
     return "softmax_precision bf16";

@@ -20,12 +20,13 @@ constexpr int kRateRuns = 7;
 /// Runs of each candidate while an intermittent failure is shrunk.
 constexpr int kIntermittentTries = 5;
 
-bool fails_once(kernels::Target& target, const Property& property, Kind kind,
+bool fails_once(kernels::Target& target, const Property& property, const FailsAs& way,
                 const model::Scenario& scenario, const FindingOptions& options) {
   try {
     Case c(target, scenario);
     const Judgement judgement = judge(c, property);
-    if (judgement.verdict != Verdict::failed || judgement.kind != kind) return false;
+    if (judgement.verdict != Verdict::failed || judgement.kind != way.kind) return false;
+    if (judgement.rule != way.rule) return false;
     return !options.explains || options.explains(c, property, judgement) == options.known;
   } catch (const std::exception&) {
     return false;
@@ -63,19 +64,21 @@ std::vector<std::string> explanation_text(const shrinkers::Explanation& explanat
 
 }  // namespace
 
-std::string signature(const std::string& property, const std::string& target, Kind kind) {
-  return fmt::format("{}|{}|{}", property, target, to_string(kind));
+std::string signature(const std::string& property, const std::string& target, Kind kind,
+                      const std::string& rule) {
+  return fmt::format("{}|{}|{}|{}", property, target, to_string(kind), rule);
 }
 
-shrinkers::StillFails still_fails_with(kernels::Target& target, const Property& property, Kind kind,
-                                       int tries, const FindingOptions& options) {
-  return [&target, &property, kind, tries, options](const model::Scenario& scenario) {
+shrinkers::StillFails still_fails_with(kernels::Target& target, const Property& property,
+                                       const FailsAs& way, int tries,
+                                       const FindingOptions& options) {
+  return [&target, &property, way, tries, options](const model::Scenario& scenario) {
     if (!unsupported_reason(target.capabilities(), scenario).empty()) return false;
     if (!property.inapplicable(scenario, target.capabilities()).empty()) return false;
     for (int i = 0; i < tries; ++i) {
       if (options.interrupted && *options.interrupted) return false;
       if (options.before_run) options.before_run(scenario);
-      if (fails_once(target, property, kind, scenario, options)) return true;
+      if (fails_once(target, property, way, scenario, options)) return true;
     }
     return false;
   };
@@ -89,10 +92,12 @@ FindingRecord investigate(kernels::Target& target, const Property& property,
   finding.target = target.capabilities().name;
   finding.target_version = target.capabilities().version;
   finding.kind = judgement.kind;
+  finding.rule = judgement.rule;
   finding.first = finding.worst = scenario;
   finding.worst_ratio = judgement.max_ratio;
 
-  const auto once = still_fails_with(target, property, judgement.kind, 1, options);
+  const FailsAs way{judgement.kind, judgement.rule};
+  const auto once = still_fails_with(target, property, way, 1, options);
   int again = 0, runs = options.gate_runs;
   for (int i = 0; i < options.gate_runs; ++i) again += once(scenario) ? 1 : 0;
   finding.deterministic = again == options.gate_runs;
@@ -102,9 +107,8 @@ FindingRecord investigate(kernels::Target& target, const Property& property,
   finding.failure_rate = runs > 0 ? static_cast<double>(again) / runs : 1;
   finding.bits_differ = outputs_differ(target, scenario, options);
   const auto still_fails =
-      finding.deterministic
-          ? once
-          : still_fails_with(target, property, judgement.kind, kIntermittentTries, options);
+      finding.deterministic ? once
+                            : still_fails_with(target, property, way, kIntermittentTries, options);
   finding.minimal = scenario;
   if (again > 0) {
     const auto shrunk = shrinkers::shrink(scenario, still_fails, judgement.hint, options.shrink);

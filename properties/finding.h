@@ -30,12 +30,21 @@ FindingRecord investigate(kernels::Target& target, const Property& property,
                           const Judgement& judgement, const model::Scenario& scenario,
                           const FindingOptions& options);
 
-/// The signature within a run: property, target and kind.
-std::string signature(const std::string& property, const std::string& target, Kind kind);
+/// The signature within a run: property, target, kind, and the rule that was broken where findings
+/// differ by it (Judgement::rule).
+std::string signature(const std::string& property, const std::string& target, Kind kind,
+                      const std::string& rule = {});
+
+/// How a property fails: what shrinking keeps.
+struct FailsAs {
+  Kind kind = Kind::over_bound;
+  std::string rule{};
+};
 
 /// The predicate of shrinking: the scenario is one that the target claims, and `property` fails
-/// on it with `kind`.
-shrinkers::StillFails still_fails_with(kernels::Target& target, const Property& property, Kind kind,
-                                       int tries, const FindingOptions& options = {});
+/// on it in that way.
+shrinkers::StillFails still_fails_with(kernels::Target& target, const Property& property,
+                                       const FailsAs& way, int tries,
+                                       const FindingOptions& options = {});
 
 }  // namespace kvcheck::properties

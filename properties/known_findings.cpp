@@ -19,6 +19,10 @@ namespace fs = std::filesystem;
 using model::Json;
 using model::Reader;
 
+constexpr KnownValues kKnownValues[] = {KnownValues::lowest_for_hidden,
+                                        KnownValues::overflow_before_division,
+                                        KnownValues::lowest_row_is_empty};
+
 void read_text(Reader& reader, const std::string& name, std::string& out) {
   const Json* value = reader.find(name);
   if (!value) return;
@@ -99,6 +103,35 @@ std::int64_t next_number(std::string_view& release) {
   return number;
 }
 
+/// The one thing that says which answers the entry explains.
+void read_explanation(Reader& reader, KnownFinding& known) {
+  std::string values;
+  read_text(reader, "reading", known.reading);
+  read_text(reader, "values", values);
+  const Json* rules = reader.find("rules");
+  if (rules) known.rules = texts(*rules, "rules");
+  const bool named = !known.reading.empty() || !values.empty();
+  const bool both = !known.reading.empty() && !values.empty();
+  if (both || named == !known.rules.empty()) {
+    model::fail("reading", known.reading,
+                "give one of reading, values and rules: without one another fault could hide "
+                "behind the entry");
+  }
+  if (!known.reading.empty() && !model::find_wrong_model(known.reading)) {
+    model::fail("reading", known.reading,
+                "must be a wrong model (see model/wrong_models.h) that gives what the target "
+                "answers");
+  }
+  if (values.empty()) return;
+  for (const KnownValues one : kKnownValues) {
+    if (to_string(one) == values) known.values = one;
+  }
+  if (known.values == KnownValues::none) {
+    model::fail("values", values,
+                "must be lowest_for_hidden, overflow_before_division or lowest_row_is_empty");
+  }
+}
+
 KnownFinding read_entry(const Json& json, const std::string& file) {
   KnownFinding known;
   known.file = file;
@@ -112,12 +145,7 @@ KnownFinding read_entry(const Json& json, const std::string& file) {
   read_releases(reader, known);
   read_failures(reader, known);
   read_condition(reader, known.condition);
-  read_text(reader, "reading", known.reading);
-  if (!model::find_wrong_model(known.reading)) {
-    model::fail("reading", known.reading,
-                "must be a wrong model (see model/wrong_models.h) that gives what the target "
-                "answers: without one another fault could hide behind the entry");
-  }
+  read_explanation(reader, known);
   read_text(reader, "issue", known.issue);
   if (!known.issue.empty() && known.issue.rfind("https://", 0) != 0) {
     model::fail("issue", known.issue, "must be the address of a public issue, https://...");
@@ -138,6 +166,20 @@ KnownFinding read_entry(const Json& json, const std::string& file) {
 }
 
 }  // namespace
+
+std::string_view to_string(KnownValues values) {
+  switch (values) {
+    case KnownValues::lowest_for_hidden:
+      return "lowest_for_hidden";
+    case KnownValues::overflow_before_division:
+      return "overflow_before_division";
+    case KnownValues::lowest_row_is_empty:
+      return "lowest_row_is_empty";
+    case KnownValues::none:
+      break;
+  }
+  return "";
+}
 
 KnownFinding known_finding_from(const std::string& text, const std::string& file) {
   try {

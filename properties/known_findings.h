@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,15 @@ struct KnownCondition {
   std::int64_t least_tokens = 0, least_past = 0;
 };
 
+/// What answers have in common that no wrong model gives.
+enum class KnownValues {
+  none,
+  lowest_for_hidden,         ///< An intermediate holds the lowest finite number for -infinity.
+  overflow_before_division,  ///< Infinite where the values that a query sees add up to infinity.
+  lowest_row_is_empty  ///< 0 where the mask adds the lowest finite number to all that is seen.
+};
+std::string_view to_string(KnownValues values);
+
 /// One entry: a failure that is known, and where it is told in public.
 struct KnownFinding {
   std::string file;                         ///< Name, without the folder.
@@ -36,8 +46,10 @@ struct KnownFinding {
   /// Kinds of failure that it explains, by property.
   std::map<std::string, std::vector<std::string>> failures;
   KnownCondition condition;
-  /// The wrong model under which every failing query's answer is right.
-  std::string reading;
+  // What it explains: one of these.
+  std::string reading;  ///< The wrong model under which every failing query's answer is right.
+  KnownValues values = KnownValues::none;
+  std::vector<std::string> rules;  ///< Of operator calls: Judgement::rule.
   std::string issue;     ///< Public address; may be empty where case and sentence are given.
   std::string sentence;  ///< Of the contract, that the case breaks.
   std::optional<model::Scenario> scenario;
@@ -59,9 +71,22 @@ std::filesystem::path known_folder();
 /// Whether the entry is of that target and release ("onnxruntime@1.31.1" is one of onnxruntime).
 bool holds_for(const KnownFinding& known, const kernels::Capabilities& target);
 
-/// Whether the entry explains the failure: the property and kind are listed, every query that fails
-/// is one that the entry is about, and what it answered is what the wrong reading answers. Measured
-/// on the target, so that another fault with the same signature is not taken for it.
+/// Whether the condition allows for the scenario, and for what one entry of the batch does in one
+/// of its steps.
+bool concerns(const KnownCondition& condition, const model::Scenario& scenario);
+bool concerns(const KnownCondition& condition, const model::EntryStep& entry);
+
+/// The first entry that explains the failure; null = none does. Its property and kind are listed
+/// there, and
+/// - reading, lowest_for_hidden: the property holds once every answer that is just what the entries
+///   say is mended (known_mended.h), those of this entry among them;
+/// - the other values: every output that fails is as the entry says;
+/// - rules: the rule that was broken is one of them.
+/// Measured on the target, so that another fault with the same signature is not taken for it.
+const KnownFinding* explaining_entry(std::span<const KnownFinding> known, Case& c,
+                                     const Property& property, const Judgement& judgement);
+
+/// The same of one entry alone.
 bool explains(const KnownFinding& known, Case& c, const Property& property,
               const Judgement& judgement);
 

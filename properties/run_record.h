@@ -160,6 +160,7 @@ struct ShrinkStep {
 struct FindingRecord {
   std::string property, target, target_version;
   Kind kind = Kind::over_bound;
+  std::string rule;     ///< That was broken, where findings differ by it; else empty.
   std::string summary;  ///< One sentence with the numbers.
   std::string hash;     ///< Of the minimal scenario.
   std::string file;     ///< Name in the corpus folder of failing scenarios.

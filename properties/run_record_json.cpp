@@ -114,7 +114,8 @@ void fields(auto& f, Of<ShrinkStep> auto& r) {
 
 void fields(auto& f, Of<FindingRecord> auto& r) {
   f("property", r.property), f("target", r.target), f("target_version", r.target_version);
-  f("kind", r.kind), f("summary", r.summary), f("hash", r.hash), f("file", r.file);
+  f("kind", r.kind), f("rule", r.rule), f("summary", r.summary), f("hash", r.hash),
+      f("file", r.file);
   f("evaluations", r.evaluations), f("seconds", r.seconds), f("minimal", r.minimal);
   f("case_index", r.case_index), f("occurrences", r.occurrences);
   f("is_minimal", r.is_minimal), f("deterministic", r.deterministic);

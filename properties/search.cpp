@@ -253,7 +253,8 @@ void Search::resume() {
   for (std::size_t i = 0; i < record_.findings.size(); ++i) {
     const FindingRecord& finding = record_.findings[i];
     if (finding.target != name) continue;
-    findings_[signature(finding.property, name, finding.kind) + "|" + finding.known] = i;
+    const std::string key = signature(finding.property, name, finding.kind, finding.rule);
+    findings_[key + "|" + finding.known] = i;
   }
   for (std::size_t i = 0; i < record_.findings.size(); ++i) {
     const FindingRecord& finding = record_.findings[i];
@@ -263,6 +264,7 @@ void Search::resume() {
     Judgement judgement = judge_fresh(target_, finding.first, *property);
     if (judgement.verdict != Verdict::failed) {
       judgement = Judgement::failed(finding.kind, finding.summary);
+      judgement.rule = finding.rule;
     }
     investigate_at(i, judgement);
   }

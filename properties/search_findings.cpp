@@ -11,7 +11,7 @@ namespace kvcheck::properties {
 
 std::string Search::signature_of(const Failure& failure) const {
   return signature(options_.properties[failure.property]->id, target_.capabilities().name,
-                   failure.judgement.kind) +
+                   failure.judgement.kind, failure.judgement.rule) +
          "|" + failure.known;
 }
 
@@ -35,6 +35,7 @@ std::optional<std::size_t> Search::note_failure(const Failure& failure) {
   finding.target = target_.capabilities().name;
   finding.target_version = target_.capabilities().version;
   finding.kind = failure.judgement.kind;
+  finding.rule = failure.judgement.rule;
   finding.summary = failure.judgement.text;
   finding.minimal = finding.first = finding.worst = *failure.scenario;
   finding.worst_ratio = failure.judgement.max_ratio;
@@ -120,6 +121,7 @@ void Search::store(FindingRecord& finding, const Judgement& judgement) const {
   entry.property = finding.property;
   entry.target = finding.target;
   entry.kind = to_string(finding.kind);
+  entry.rule = finding.rule;
   entry.summary = finding.summary;
   entry.seed = options_.seed;
   entry.case_index = finding.phase == "random" ? static_cast<std::int64_t>(finding.case_index) : -1;

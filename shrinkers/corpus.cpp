@@ -99,6 +99,7 @@ Json entry_json(const CorpusEntry& entry) {
   json["property"] = entry.property;
   json["target"] = entry.target;
   json["kind"] = entry.kind;
+  if (!entry.rule.empty()) json["rule"] = entry.rule;
   json["summary"] = entry.summary;
   json["note"] = entry.note;
   json["seed"] = entry.seed;
@@ -126,8 +127,8 @@ void read_text(const Json& json, const char* name, std::string& out) {
 }
 
 void check_entry_fields(const Json& json) {
-  constexpr const char* kKnown[] = {"schema", "property", "target",     "kind",    "summary",
-                                    "note",   "seed",     "case_index", "scenario"};
+  constexpr const char* kKnown[] = {"schema", "property", "target", "kind",       "summary",
+                                    "rule",   "note",     "seed",   "case_index", "scenario"};
   const auto schema = json.find("schema");
   if (schema == json.end()) fail("schema", "absent", fmt::format("write {}", kEntrySchema));
   if (!schema->is_number_integer()) fail("schema", shown(*schema), "must be an integer");
@@ -158,6 +159,7 @@ CorpusEntry read_entry(const Json& json) {
   read_text(json, "property", entry.property);
   read_text(json, "target", entry.target);
   read_text(json, "kind", entry.kind);
+  read_text(json, "rule", entry.rule);
   read_text(json, "summary", entry.summary);
   read_text(json, "note", entry.note);
   if (const auto seed = json.find("seed"); seed != json.end()) {

@@ -21,6 +21,7 @@ struct CorpusEntry {
   std::string property;  ///< Property id; empty = every property that applies.
   std::string target;    ///< Target name; empty = any.
   std::string kind;      ///< Kind of finding; empty for a regression that passes.
+  std::string rule{};    ///< That was broken, where findings of one kind differ by it.
   std::string summary;
   std::string note;              ///< Why it is kept, for people.
   std::uint64_t seed = 0;        ///< Run seed of its first discovery.

@@ -46,6 +46,9 @@ std::vector<Position> without_self(const QueryPlace& place) {
 std::vector<Position> skipped(const QueryPlace& place) {
   Rule rule = right_rule(place);
   rule.last = place.around().length - 1;
+  if (place.scenario.right_window_size) {  // Another rule, which still holds.
+    rule.last = std::min(rule.last, place.position().value + *place.scenario.right_window_size);
+  }
   return seen(place, rule);
 }
 

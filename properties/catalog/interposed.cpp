@@ -6,6 +6,7 @@
 
 #include "model/element_type.h"
 #include "properties/convert.h"
+#include "properties/told_target.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -74,6 +75,13 @@ class Target final : public kernels::Target {
 Execution execute_interposed(Case& c, const model::Scenario& scenario,
                              const model::Timeline& timeline, const model::Fill& fill,
                              const Interposer& interposer, const ExecuteOptions& options) {
+  if (dynamic_cast<ToldTarget*>(&c.target()) != nullptr) {
+    Execution none;
+    none.steps.resize(scenario.steps.size());
+    none.open.status = StepAnswer::Status::refused;
+    none.open.reason = "the target answers from the scenario, whatever the requests say";
+    return none;
+  }
   Target target(c.target(), interposer);
   return execute(target, scenario, timeline, fill, options);
 }

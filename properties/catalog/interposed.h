@@ -20,7 +20,8 @@ struct Interposer {
   std::function<void(std::size_t step, kernels::Session&)> before;
 };
 
-/// Runs `scenario` on the case's target in the way of execute().
+/// Runs `scenario` on the case's target in the way of execute(). A target that answers from the
+/// scenario (told_target.h) has no requests to change: nothing is run.
 /// \pre validate(scenario) is empty
 Execution execute_interposed(Case& c, const model::Scenario& scenario,
                              const model::Timeline& timeline, const model::Fill& fill,

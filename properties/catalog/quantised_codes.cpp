@@ -208,7 +208,9 @@ Property quantised_codes_property() {
           "their bytes.",
           "truncation, ties away from zero, wrapped or asymmetric clamps, scales of "
           "another lane or head, nibbles in the wrong order, odd lanes",
-          inapplicable, judge};
+          inapplicable,
+          judge,
+          "cache_int8|cache_int4|cache_fp8"};
 }
 
 }  // namespace kvcheck::properties

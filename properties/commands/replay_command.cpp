@@ -57,6 +57,7 @@ shrinkers::CorpusEntry entry_of(const FindingRecord& finding) {
   entry.property = finding.property;
   entry.target = finding.target;
   entry.kind = to_string(finding.kind);
+  entry.rule = finding.rule;
   entry.summary = finding.summary;
   return entry;
 }
@@ -100,7 +101,8 @@ Outcome outcome_of(const shrinkers::CorpusEntry& entry, const Property& property
   if (judgement.verdict == Verdict::passed) return Outcome::passes_now;
   if (judgement.verdict != Verdict::failed) return Outcome::not_judged;
   const bool same = (entry.property.empty() || entry.property == property.id) &&
-                    (entry.kind.empty() || entry.kind == to_string(judgement.kind));
+                    (entry.kind.empty() || entry.kind == to_string(judgement.kind)) &&
+                    (entry.rule.empty() || entry.rule == judgement.rule);
   return same ? Outcome::reproduced : Outcome::fails_differently;
 }
 

@@ -146,10 +146,8 @@ class Run {
     try_known(target);
     if (!plan_.known.empty()) {
       options.known = [this](Case& c, const Property& property, const Judgement& judgement) {
-        for (const KnownFinding& known : plan_.known) {
-          if (explains(known, c, property, judgement)) return known.file;
-        }
-        return std::string();
+        const KnownFinding* known = explaining_entry(plan_.known, c, property, judgement);
+        return known ? known->file : std::string();
       };
     }
     CasePlaces places(folder_.places_file(), shown, record().seed, options.workers);
@@ -187,11 +185,15 @@ class Run {
       if (listed != record().known.end()) continue;
       KnownRecord entry{known.file, target.capabilities().name, known.title, known.reference()};
       if (known.scenario && cannot_run(target, *known.scenario).empty()) {
-        entry.tried = entry.fixed = true;
+        bool failed = false;
         for (const auto& [id, kinds] : known.failures) {
-          const Judgement judgement = judge_fresh(target, *known.scenario, *find_property(id));
-          if (judgement.verdict == Verdict::failed) entry.fixed = false;
+          const Property& property = *find_property(id);
+          if (!property.inapplicable(*known.scenario, target.capabilities()).empty()) continue;
+          entry.tried = true;
+          const Judgement judgement = judge_fresh(target, *known.scenario, property);
+          failed = failed || judgement.verdict == Verdict::failed;
         }
+        entry.fixed = entry.tried && !failed;
       }
       if (entry.fixed) {
         progress_.line(fmt::format("FIXED: {} on {} passes now; take {} out of the ledger ({})",

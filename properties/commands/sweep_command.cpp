@@ -141,7 +141,9 @@ void save_first(const SweepOptions& options, const SweepGroup& group, SweepRecor
 }
 
 int exit_code_of(const SweepResult& result) {
-  if (result.diverge > 0) return kCounterexample;
+  std::int64_t known = 0;
+  for (const auto& [entry, count] : result.known) known += count;
+  if (result.diverge > known) return kCounterexample;
   if (result.interrupted || result.errored > 0 || result.agree == 0) return kUndecided;
   return kHeld;
 }
@@ -149,6 +151,7 @@ int exit_code_of(const SweepResult& result) {
 int run(const SweepOptions& options, CommandContext& context) {
   const Grid& grid = chosen_grid(options.grid);
   if (!(options.case_seconds > 0)) throw UsageError("--case-timeout: must be above 0");
+  const std::vector<KnownFinding> known = load_known(known_folder());
   auto targets = make_targets(options);
   SweepRecord record{grid,
                      options.target,
@@ -168,8 +171,9 @@ int run(const SweepOptions& options, CommandContext& context) {
   }
   SweepLine line(context, options.quiet, fmt::format("{} on {}", grid.name, options.target));
   const auto start = Clock::now();
-  record.result = sweep(grid, workers, !options.against.empty(),
-                        [&](const SweepProgress& progress) { line.show(progress); });
+  record.result = sweep(
+      grid, workers, !options.against.empty(),
+      [&](const SweepProgress& progress) { line.show(progress); }, known);
   record.seconds = seconds_since(start);
   line.erase();
   for (const SweepGroup& group : record.result.groups) save_first(options, group, record);

@@ -32,6 +32,12 @@ std::string breaker_words(const SweepRecord& record, Breaker breaker) {
   return "";
 }
 
+std::string known_words(const SweepGroup& group) {
+  return group.known ? fmt::format("  known: {} ({}, {})\n", group.known->title, group.known->file,
+                                   group.known->reference())
+                     : "";
+}
+
 std::string reading_words(const SweepGroup& group) {
   if (!group.model) {
     return group.nearest.empty() ? "" : fmt::format("  the first: {}\n", group.nearest);
@@ -51,7 +57,7 @@ std::string group_text(const SweepRecord& record, std::size_t at) {
   const SweepGroup& group = record.result.groups[at];
   std::string text = "\n" + cell_sentence(record, group.cell) + "\n";
   if (!record.against.empty()) text += "  " + breaker_words(record, group.breaker) + "\n";
-  text += reading_words(group);
+  text += known_words(group) + reading_words(group);
   if (!group.property.empty()) {
     text += fmt::format("  {} ({}){}\n", group.property, to_string(group.kind),
                         group.ratio > 0 ? ", largest bound ratio " + ratio_text(group.ratio) : "");
@@ -83,6 +89,9 @@ std::string counts_text(const SweepRecord& record) {
                                                   record.against, with_commas(result.against_breaks))
        : !two && result.diverge > 0 ? fmt::format("{} explained", with_commas(result.explained))
                                     : "");
+  for (const auto& [entry, count] : result.known) {
+    text += fmt::format("             {} known: {}\n", with_commas(count), entry->title);
+  }
   line("refused", result.refused);
   for (const auto& [reason, count] : result.refusals) {
     text += fmt::format("             {} {}\n", with_commas(count), reason);
@@ -111,6 +120,7 @@ Json group_json(const SweepRecord& record, std::size_t at) {
   Json json = cell_json(record, group.cell);
   json["explained_by"] = group.model ? Json(group.model->name) : Json(nullptr);
   json["statement"] = group.model ? Json(group.model->statement) : Json(nullptr);
+  json["known"] = group.known ? Json(group.known->file) : Json(nullptr);
   json["nearest"] = group.nearest;
   json["explained_ratio"] = group.explained_ratio;
   json["agreeing_asked"] = group.asked_elsewhere;
@@ -187,6 +197,10 @@ Json sweep_json(const SweepRecord& record) {
   json["refused"] = result.refused;
   json["errored"] = result.errored;
   json["explained"] = result.explained;
+  json["known"] = Json::array();
+  for (const auto& [entry, count] : result.known) {
+    json["known"].push_back({{"entry", entry->file}, {"configurations", count}});
+  }
   json["seconds"] = record.seconds;
   json["interrupted"] = result.interrupted;
   json["max_bound_ratio"] = result.max_ratio;

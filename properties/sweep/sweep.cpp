@@ -21,6 +21,7 @@ struct Remark {
   ConfigurationResult result;
   Breaker breaker = Breaker::target;
   bool against_only = false;  ///< `result` is of the other target.
+  const KnownFinding* known = nullptr;
 };
 
 Breaker breaker_of(bool target, bool against) {
@@ -31,8 +32,8 @@ Breaker breaker_of(bool target, bool against) {
 class Sweep {
  public:
   Sweep(const Grid& grid, Workers& workers, bool against,
-        const std::function<void(const SweepProgress&)>& watch)
-      : grid_(grid), workers_(workers), against_(against), watch_(watch) {
+        const std::function<void(const SweepProgress&)>& watch, std::span<const KnownFinding> known)
+      : grid_(grid), workers_(workers), against_(against), watch_(watch), known_(known) {
     const auto count = static_cast<std::size_t>(grid.count);
     outcomes_.resize(count);
     ratios_.resize(count);
@@ -59,7 +60,8 @@ class Sweep {
     const Configuration configuration = grid_.at(index);
     const auto at = static_cast<std::size_t>(index);
     std::ranges::copy(configuration.at, places_.begin() + std::ssize(grid_.axes) * index);
-    Remark remark{index, {}, Breaker::target, false};
+    Remark remark;
+    remark.index = index;
     remark.result = judge_on(targets, configuration.scenario, remark);
     outcomes_[at] = remark.result.outcome;
     ratios_[at] = remark.result.ratio;
@@ -81,6 +83,10 @@ class Sweep {
     if (!reason.empty()) return {SweepOutcome::refused, nullptr, Kind::over_bound, reason, 0};
     Case c(*targets.target, scenario);
     ConfigurationResult mine = judge_configuration(c, grid_.visible_sets);
+    if (!against_ && mine.outcome == SweepOutcome::diverge) {
+      remark.known =
+          explaining_entry(known_, c, *mine.property, Judgement::failed(mine.kind, mine.text));
+    }
     if (!against_ || mine.outcome == SweepOutcome::errored) return mine;
     Case other(*targets.against, scenario);
     ConfigurationResult theirs = judge_configuration(other, grid_.visible_sets);
@@ -134,6 +140,7 @@ class Sweep {
         if (result_.errored++ == 0) result_.first_error = remark->result.text;
         return;
     }
+    if (remark->known) ++result_.known[remark->known];
     const Breaker breaker = remark->breaker;
     if (breaker == Breaker::target || breaker == Breaker::both) ++result_.target_breaks;
     if (breaker == Breaker::against || breaker == Breaker::both) ++result_.against_breaks;
@@ -147,8 +154,15 @@ class Sweep {
     return found;
   }
 
-  /// By reading; what none explains by property, kind and by which target breaks the contract.
-  using Cause = std::tuple<const model::WrongModel*, std::string, Kind, Breaker>;
+  /// By reading or entry of the ledger; what neither explains by property, kind and by which target
+  /// breaks the contract.
+  using Cause =
+      std::tuple<const model::WrongModel*, const KnownFinding*, std::string, Kind, Breaker>;
+
+  /// Whether an entry explains it that no reading stands for.
+  bool known_by_values(std::size_t at) const {
+    return remarks_[at]->known && remarks_[at]->known->reading.empty();
+  }
 
   void group() {
     const auto agreeing =
@@ -158,7 +172,7 @@ class Sweep {
     for (const bool of_against : {false, true}) {
       const auto diverging = indices([&](std::size_t i) {
         return outcomes_[i] == SweepOutcome::diverge && remarks_[i]->breaker != Breaker::neither &&
-               remarks_[i]->against_only == of_against;
+               remarks_[i]->against_only == of_against && !known_by_values(i);
       });
       if (diverging.empty()) continue;
       const Explanations explained = explain_configurations(
@@ -172,9 +186,9 @@ class Sweep {
          indices([&](std::size_t at) { return outcomes_[at] == SweepOutcome::diverge; })) {
       const Remark& remark = *remarks_[static_cast<std::size_t>(i)];
       const ReadingFound reading = found[i];
-      result_.explained += reading.model ? 1 : 0;
-      const bool named = reading.model || !remark.result.property;
-      causes[{reading.model, named ? "" : remark.result.property->id,
+      result_.explained += reading.model || remark.known ? 1 : 0;
+      const bool named = reading.model || remark.known || !remark.result.property;
+      causes[{reading.model, remark.known, named ? "" : remark.result.property->id,
               named ? Kind::over_bound : remark.result.kind, remark.breaker}]
           .push_back(i);
     }
@@ -193,6 +207,7 @@ class Sweep {
     const Remark& first = *remarks_[static_cast<std::size_t>(members.front())];
     SweepGroup group;
     group.model = std::get<const model::WrongModel*>(cause);
+    group.known = first.known;
     group.property = first.result.property ? first.result.property->id : "";
     group.kind = first.result.kind;
     group.breaker = first.breaker;
@@ -208,7 +223,7 @@ class Sweep {
       group.differs_elsewhere = item.differs;
     }
     group.cell = cell(members);
-    if (!group.model && !group.property.empty()) {
+    if (!group.model && !group.known && !group.property.empty()) {
       group.nearest = nearest_reading(workers_, grid_, group.first, first.against_only);
     }
     result_.groups.push_back(std::move(group));
@@ -237,6 +252,7 @@ class Sweep {
   Workers& workers_;
   bool against_;
   const std::function<void(const SweepProgress&)>& watch_;
+  std::span<const KnownFinding> known_;
   std::atomic<std::int64_t> diverging_so_far_{0};
   std::vector<SweepOutcome> outcomes_;
   std::vector<double> ratios_;
@@ -253,8 +269,9 @@ std::string_view to_string(Breaker breaker) {
 }
 
 SweepResult sweep(const Grid& grid, Workers& workers, bool against,
-                  const std::function<void(const SweepProgress&)>& watch) {
-  return Sweep(grid, workers, against, watch).run();
+                  const std::function<void(const SweepProgress&)>& watch,
+                  std::span<const KnownFinding> known) {
+  return Sweep(grid, workers, against, watch, known).run();
 }
 
 }  // namespace kvcheck::properties

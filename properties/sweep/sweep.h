@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "model/wrong_models.h"
+#include "properties/known_findings.h"
 #include "properties/sweep/cells.h"
 #include "properties/sweep/outcome.h"
 #include "properties/sweep/workers.h"
@@ -24,7 +26,8 @@ struct SweepGroup {
   Kind kind = Kind::over_bound;
   Breaker breaker = Breaker::target;
   const model::WrongModel* model = nullptr;  ///< The reading that explains all of them, if any.
-  /// Of a group that no reading explains: what comes nearest on its first configuration.
+  const KnownFinding* known = nullptr;       ///< The entry of the ledger that explains all of them.
+  /// Of a group that neither explains: what comes nearest on its first configuration.
   std::string nearest;
   double explained_ratio = 0;          ///< Largest bound ratio under it.
   std::int64_t asked_elsewhere = 0;    ///< Agreeing configurations it was held against.
@@ -39,9 +42,10 @@ struct SweepResult {
   std::int64_t configurations = 0;  ///< Of the grid.
   std::int64_t done = 0;
   std::int64_t agree = 0, diverge = 0, refused = 0, errored = 0;
-  std::int64_t explained = 0;                    ///< Of those that diverge.
-  double max_ratio = 0;                          ///< Of those that agree.
-  std::map<std::string, std::int64_t> refusals;  ///< Reasons, and how often.
+  std::int64_t explained = 0;  ///< Of those that diverge: by a reading or entry.
+  std::map<const KnownFinding*, std::int64_t> known;  ///< Of those that diverge, by entry.
+  double max_ratio = 0;                               ///< Of those that agree.
+  std::map<std::string, std::int64_t> refusals;       ///< Reasons, and how often.
   std::string first_error;
   std::vector<SweepGroup> groups;  ///< Largest first.
   Cell all;                        ///< Of everything that diverges.
@@ -58,9 +62,11 @@ struct SweepProgress {
   std::int64_t done = 0, of = 0, diverge = 0;
 };
 
-/// The same result for any number of workers. With `against` the two targets are compared bit for
-/// bit: agree then means equal, and what breaks the contract is counted besides.
+/// The same result for any number of workers. Of one target, `known` says which entries of the
+/// ledger explain what diverges; the result refers to them. With `against` the two targets are
+/// compared bit for bit: agree then means equal, and what breaks the contract is counted besides.
 SweepResult sweep(const Grid& grid, Workers& workers, bool against,
-                  const std::function<void(const SweepProgress&)>& watch = nullptr);
+                  const std::function<void(const SweepProgress&)>& watch = nullptr,
+                  std::span<const KnownFinding> known = {});
 
 }  // namespace kvcheck::properties

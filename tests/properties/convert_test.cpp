@@ -36,6 +36,21 @@ TEST(UnsupportedReason, NamesTheFirstFieldThatIsNotClaimed) {
             "opset 24");
 }
 
+TEST(UnsupportedReason, NamesPoisonThatTheTargetDoesNotPromiseToBear) {
+  const auto poisoned = [](const char* op) {
+    return model::parse_scenario(std::string(R"({"schema":1,"poison":"nan","operator":)") + op +
+                                 R"(,"steps":[{"append":1}]})");
+  };
+  const auto gqa = poisoned(R"("gqa")"), attention = poisoned(R"("attention","opset":23)");
+  kernels::Capabilities target = modest();
+  EXPECT_EQ(unsupported_reason(target, gqa), "poison nan");
+  target.features = {"nan_safe_gqa"};
+  EXPECT_EQ(unsupported_reason(target, gqa), "");
+  EXPECT_EQ(unsupported_reason(target, attention), "poison nan");
+  target.features = {"nan_safe"};
+  EXPECT_EQ(unsupported_reason(target, attention), "");
+}
+
 TEST(UnsupportedReason, LeavesLayoutsWhoseRowsAreNotInOrderToTheModel) {
   kernels::Capabilities bold = modest();
   bold.layouts.insert("ring");

@@ -51,6 +51,9 @@ TEST(KnownFindings, WhatIsWrongIsNamedWithItsFile) {
   for (const auto& [field, value, word] :
        std::vector<std::tuple<std::string, nlohmann::json, std::string>>{
            {"reading", "causal.nothing", "causal.nothing"},
+           {"reading", "", "give one of"},
+           {"values", "lowest_for_hidden", "give one of"},
+           {"rules", {"output_mode"}, "give one of"},
            {"issue", "ftp://x", "https"},
            {"failures", {{"mask.nothing", {"leak"}}}, "mask.nothing"},
            {"failures", {{"mask.visible_set", {"drip"}}}, "drip"},
@@ -64,6 +67,15 @@ TEST(KnownFindings, WhatIsWrongIsNamedWithItsFile) {
     EXPECT_NE(message.find("x.json"), std::string::npos) << message;
   }
   EXPECT_THROW(known_finding_from("{", "x.json"), model::ScenarioError);
+}
+
+TEST(KnownFindings, AValueRuleIsOneOfThoseThatThereAre) {
+  auto json = entry_json();
+  json.erase("reading");
+  json["values"] = "lowest_for_hidden";
+  EXPECT_EQ(refusal(json), "");
+  json["values"] = "odd";
+  EXPECT_NE(refusal(json).find("lowest_row_is_empty"), std::string::npos) << refusal(json);
 }
 
 TEST(KnownFindings, HoldForTheirReleases) {

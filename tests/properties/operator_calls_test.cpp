@@ -8,6 +8,7 @@
 #include "properties/calls/call_changes.h"
 #include "properties/calls/call_of.h"
 #include "properties/catalog.h"
+#include "properties/finding.h"
 #include "properties/search.h"
 
 namespace kvcheck::properties {
@@ -24,7 +25,8 @@ enum class Mistake {
   wraps_lengths,        // seqlens_k + 1 in 32 bits.
   dies_of_no_total,     // A division by total_sequence_length.
   reads_column_as_row,  // Another output for (B, 1).
-  takes_any_nonpad
+  takes_any_nonpad,
+  takes_two  // Too many lengths, and no total.
 };
 
 class Caller final : public kernels::Target {
@@ -53,6 +55,10 @@ class Caller final : public kernels::Target {
     const bool column = lengths != nullptr && lengths->tensor.shape.size() == 2 &&
                         lengths->tensor.shape[1] == 1 && lengths->tensor.shape[0] > 1;
     if (mistake_ == Mistake::takes_any_count) std::erase(rules, "seqlens_count");
+    if (mistake_ == Mistake::takes_two) {
+      std::erase(rules, "seqlens_count");
+      std::erase(rules, "total_positive");
+    }
     if (mistake_ == Mistake::takes_any_nonpad) std::erase(rules, "nonpad_range");
     if (mistake_ == Mistake::refuses_columns && column) rules.emplace_back("seqlens_shape");
     if (mistake_ == Mistake::wraps_lengths && call.op == "gqa") {
@@ -102,6 +108,10 @@ struct Example {
   const char* rule;
 };
 
+void PrintTo(const Example& example, std::ostream* out) {
+  *out << example.property << " " << example.change;
+}
+
 class OperatorCalls : public testing::TestWithParam<Example> {};
 
 TEST_P(OperatorCalls, SeesTheMistakeAndNoneInAHealthyTarget) {
@@ -134,6 +144,37 @@ TEST(OperatorCalls, AreSkippedWhereTheRulesLeaveThemOpenOrTheChangeIsGone) {
   EXPECT_EQ(judged(Mistake::none, "calls.accepted", scenario).verdict, Verdict::skipped);
   EXPECT_EQ(judged(Mistake::none, "calls.refused", decode("no such change")).verdict,
             Verdict::skipped);
+}
+
+TEST(OperatorCalls, FindingsOfTwoRulesAreTwoFindings) {
+  Caller target(Mistake::takes_two);
+  SearchOptions options;
+  options.properties = {find_property("calls.refused")};
+  options.phases = {Phase::named};
+  options.deadline = Clock::now() + std::chrono::minutes(5);
+  options.named = {decode("seqlens_k.dim[0]+1"), decode("total_sequence_length[0]=0"),
+                   decode("seqlens_k.dim[0]+1")};
+  RunRecord record;
+  Search(target, options, record, Clock::now(), {}).run();
+  ASSERT_EQ(record.findings.size(), 2u);
+  EXPECT_EQ(record.findings[0].rule, "seqlens_count");
+  EXPECT_EQ(record.findings[0].occurrences, 2);
+  EXPECT_EQ(record.findings[1].rule, "total_positive");
+  for (const FindingRecord& finding : record.findings) {
+    EXPECT_EQ(judged(Mistake::takes_two, "calls.refused", finding.minimal).rule, finding.rule);
+  }
+  // A search that goes on knows them by their rules.
+  Search(target, options, record, Clock::now(), {}).run();
+  EXPECT_EQ(record.findings.size(), 2u);
+}
+
+TEST(OperatorCalls, ShrinkingKeepsTheRule) {
+  Caller target(Mistake::takes_two);
+  const Property& property = *find_property("calls.refused");
+  const auto fails =
+      still_fails_with(target, property, {Kind::wrongly_accepted, "seqlens_count"}, 1);
+  EXPECT_TRUE(fails(decode("seqlens_k.dim[0]+1")));
+  EXPECT_FALSE(fails(decode("total_sequence_length[0]=0")));
 }
 
 TEST(OperatorCalls, HoldForAHealthyTargetUnderEveryChange) {

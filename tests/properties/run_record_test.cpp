@@ -165,7 +165,7 @@ TEST(RunRecordJson, WritesEveryFieldOfEveryStruct) {
   EXPECT_EQ(run["coverage"][0].size(), 8u);
   EXPECT_EQ(run["errors"][0].size(), 6u);
   const Json& finding = run["findings"][0];
-  EXPECT_EQ(finding.size(), 26u);
+  EXPECT_EQ(finding.size(), 27u);
   EXPECT_EQ(finding["trail"][0].size(), 3u);
   EXPECT_EQ(finding["evidence"].size(), 4u);
   const Json& step = finding["evidence"]["steps"][0];

@@ -122,7 +122,6 @@ TESTED_ELSEWHERE = {
     "properties/catalog/power_of_two.cpp": PROMISES,
     "properties/catalog/qk_output_is_free.cpp": PROMISES,
     "properties/catalog/rank_three.cpp": PROMISES,
-    "properties/catalog/operator_calls.cpp": "tests/properties/operator_calls_test.cpp",
     "properties/catalog/repeat.cpp": PROMISES,
     "properties/catalog/resident_range.cpp": CATALOG,
     "properties/catalog/rollback_exactness.cpp": CATALOG,
