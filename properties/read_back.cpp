@@ -29,7 +29,10 @@ std::int64_t longest(const model::Timeline& timeline) {
 
 /// Digits in base `base` that tell `count` positions apart.
 std::int64_t digits_needed(std::int64_t count, std::int64_t base) {
-  if (base == 1) base = 2;  // One lane shows binary digits.
+  if (base == 1) {  // One lane shows the binary digits of the position plus one.
+    base = 2;
+    ++count;
+  }
   std::int64_t digits = 1;
   for (std::int64_t reach = base; reach < count; reach *= base) ++digits;
   return digits;
@@ -99,17 +102,15 @@ void read_block(const Scenario& launch, const kernels::Tensor& output, std::int6
   }
 }
 
-/// One key more changes a lane that shows c of n keys from c/n to c/(n+1) or (c+1)/(n+1); blind
-/// when even the larger of the two stays within the bound of every lane. `n` counts what the
-/// sink weighs as well.
-bool could_hide_a_key(const model::Expected& expected, std::size_t first, std::int64_t lanes,
-                      double n) {
-  for (std::int64_t l = 0; l < lanes; ++l) {
-    const auto at = first + static_cast<std::size_t>(l);
-    const double shift = (1 - expected.output[at]) / (n + 1);
-    if (shift > 2 * expected.bound[at].total()) return false;
-  }
-  return true;
+/// One key more changes a lane that shows c of n keys from c/n to c/(n+1) or (c+1)/(n+1); hidden
+/// when even the larger of the two stays within the bound. `mass` is n and what the sink weighs.
+/// In a single lane the key may be either, so the smaller counts; but beside one key or none some
+/// digit changes by the larger.
+bool lane_hides_a_key(double output, double bound, std::int64_t lanes, std::int64_t keys,
+                      double mass) {
+  double part = 1 - output;
+  if (lanes == 1) part = keys > 1 ? std::min(output, part) : std::max(output, part);
+  return part / (mass + 1) <= 2 * bound;
 }
 
 }  // namespace
@@ -181,11 +182,11 @@ class DigitLaunch {
   std::string broke_off() const { return properties::broke_off(scenario_, execution_); }
 
   /// Judges one query; false where it contradicts the contract.
-  bool check(const MeasuredQuery& query, bool first, DigitCheck& check) {
+  /// `hides` = whether one key more could hide within the bounds of all lanes.
+  bool check(const MeasuredQuery& query, bool first, DigitCheck& check, bool& hides) {
     if (!answered_with_output(execution_, query.step)) return true;
     if (first) ++check.queries;
-    if (passes_quickly(query, check)) return true;
-    return passes(query, check);
+    return passes_quickly(query, hides) || passes(query, check, hides);
   }
 
  private:
@@ -217,26 +218,27 @@ class DigitLaunch {
   }
 
   /// True where every lane is clearly within its bound; false says nothing.
-  bool passes_quickly(const MeasuredQuery& query, DigitCheck& check) {
+  bool passes_quickly(const MeasuredQuery& query, bool& hides) {
     if (!quick_) return false;
     constexpr double kClearly = 1 - 0x1p-10;
     count(query);
     const auto& output = *execution_.steps[query.step].result.output;
     const auto keys = static_cast<std::int64_t>(query.expected.size());
     const double mass = static_cast<double>(keys) + sink_mass(scenario_, query.head);
-    bool hides = keys > 0;
+    bool all_hide = keys > 0;
     for (std::int64_t l = 0; l < scenario_.value_head_size; ++l) {
       const auto& lane = rows_.lane(query.head, keys, lit_[static_cast<std::size_t>(l)]);
       const double observed = output_at(output, query.entry, query.query, query.head, l);
       if (!(std::abs(observed - lane.output) <= kClearly * lane.bound)) return false;
-      if ((1 - lane.output) / (mass + 1) > 2 * lane.bound) hides = false;
+      all_hide = all_hide &&
+                 lane_hides_a_key(lane.output, lane.bound, scenario_.value_head_size, keys, mass);
     }
-    check.blind |= hides;
+    hides = all_hide;
     return true;
   }
 
   /// The same by the exact model.
-  bool passes(const MeasuredQuery& query, DigitCheck& check) {
+  bool passes(const MeasuredQuery& query, DigitCheck& check, bool& hides) {
     if (!exact_) exact_.emplace(target_, scenario_);
     const std::int64_t lanes = scenario_.value_head_size;
     const auto& output = *execution_.steps[query.step].result.output;
@@ -253,9 +255,14 @@ class DigitLaunch {
     const auto& expected = exact_->oracle().expected(query.step);
     const std::size_t at =
         model::element_index(scenario_, expected, query.entry, query.query, query.head, 0);
-    const double mass =
-        static_cast<double>(query.expected.size()) + sink_mass(scenario_, query.head);
-    check.blind |= could_hide_a_key(expected, at, lanes, mass);
+    const auto keys = static_cast<std::int64_t>(query.expected.size());
+    const double mass = static_cast<double>(keys) + sink_mass(scenario_, query.head);
+    hides = true;
+    for (std::int64_t l = 0; l < lanes; ++l) {
+      const auto lane = at + static_cast<std::size_t>(l);
+      hides = hides && lane_hides_a_key(expected.output[lane], expected.bound[lane].total(), lanes,
+                                        keys, mass);
+    }
     return true;
   }
 
@@ -281,17 +288,26 @@ DigitCheck check_digits(kernels::Target& target, const Scenario& scenario) {
   const model::Timeline timeline(scenario);
   const std::int64_t length = longest(timeline);
   const std::int64_t digits = digits_needed(length, scenario.value_head_size);
+  const bool one_lane = scenario.value_head_size == 1;
+  std::vector<char> hidden;  // Of every query, whether a key could hide in what it shows.
   for (std::int64_t digit = 0; digit < digits; ++digit) {
     DigitLaunch launch(target, scenario, timeline, length, digit);
     if (!launch.execution().complete) {
       check.problem = launch.broke_off();
       return check;
     }
+    std::size_t at = 0;
     for_each_query(scenario, timeline, [&](const MeasuredQuery& query) {
-      return launch.check(query, digit == 0, check);
+      bool hides = false;
+      const bool passes = launch.check(query, digit == 0, check, hides);
+      if (at == hidden.size()) hidden.push_back(one_lane);
+      hidden[at] = one_lane ? hidden[at] && hides : hidden[at] || hides;
+      ++at;
+      return passes;
     });
     if (check.mismatch) return check;
   }
+  check.blind = std::ranges::any_of(hidden, [](char could) { return could != 0; });
   return check;
 }
 

@@ -313,8 +313,9 @@ TEST(PositionFill, OneLaneShowsABinaryDigit) {
   Scenario scenario = windowed(FillKind::position_code, {append(4)});
   scenario.value_head_size = 1;
   const Timeline timeline(scenario);
+  // Of 1 to 9.
   const std::int64_t lit[3][9] = {
-      {0, 1, 0, 1, 0, 1, 0, 1, 0}, {0, 0, 1, 1, 0, 0, 1, 1, 0}, {0, 0, 0, 0, 1, 1, 1, 1, 0}};
+      {1, 0, 1, 0, 1, 0, 1, 0, 1}, {0, 1, 1, 0, 0, 1, 1, 0, 0}, {0, 0, 0, 1, 1, 1, 1, 0, 0}};
   for (std::int64_t index = 0; index < 3; ++index) {
     scenario.fill.index = index;
     const Fill fill(scenario, timeline);
