@@ -38,14 +38,14 @@ std::vector<TargetInfo> list_targets(const RegistryOptions& options);
 
 /// A planted fault: a small mistake in a copy of an own kernel, kept to prove that the suite
 /// finds it. Selected as TARGET+NAME, and as TARGET+NAME@row where it is made in single rows of the
-/// last head only.
+/// middle head only.
 struct FaultInfo {
   std::string name;       ///< "window_one_wide".
   std::string target;     ///< "cpu-naive", "cpu-flash", "cpu-flash-q8", ...
   std::string kind;       ///< "window edge", "mask origin", "layout", "rollback", ...
   std::string statement;  ///< One sentence: what it does wrong.
   /// Whether TARGET+NAME@row is there: the outputs of queries at positions 3, 8, 13, ... of the
-  /// last query head and rows 3, 8, 13, ... of the last KV head come from the mistaken kernel,
+  /// middle query head and rows 3, 8, 13, ... of the middle KV head come from the mistaken kernel,
   /// everything else from the healthy one.
   bool one_row = false;
   std::vector<std::string> reports;  ///< Public reports that it stands for: "C06".

@@ -8,24 +8,21 @@
 #include <fmt/format.h>
 
 #include "properties/convert.h"
+#include "properties/mutate.h"
 #include "properties/read_back.h"
 
 namespace kvcheck::properties {
 namespace {
 
-/// Beyond this many outputs a diagnosis would take longer than the search.
-constexpr double kMostOutputs = 1 << 17;
+/// Beyond this many multiplications a diagnosis, which asks an oracle for each reading, would take
+/// longer than the search: at this many a few seconds.
+constexpr double kMostCost = 1 << 22;
+
+/// The same for the launches that measure a mask.
+constexpr std::int64_t kMostLaunches = 64;
 
 /// Readings named in one sentence.
 constexpr std::size_t kMostNamed = 3;
-
-double outputs_of(Case& c) {
-  double count = 0;
-  for (const auto& step : c.timeline().steps()) {
-    for (const auto& entry : step.entries) count += static_cast<double>(entry.queries);
-  }
-  return count * static_cast<double>(c.scenario().query_heads * c.scenario().value_head_size);
-}
 
 /// What the target gave for an element; nothing where it gave no output.
 std::optional<double> observed(const Execution& execution, const model::ElementAt& at) {
@@ -95,6 +92,7 @@ std::string mask_words(kernels::Target& target, Case& c) {
            .empty()) {
     return "";
   }
+  if (launches_to_measure(c.scenario()) > kMostLaunches) return "";
   const ReadBack measured = measure_visibility(target, c.scenario());
   const auto count = [&](auto wanted) {
     return std::count_if(measured.queries.begin(), measured.queries.end(), wanted);
@@ -158,7 +156,7 @@ std::vector<std::string> diagnosis_words(kernels::Target& target, const model::S
                                          const std::string& what) {
   if (!target.capabilities().outputs) return {};
   Case c(target, scenario);
-  if (outputs_of(c) > kMostOutputs) return {};
+  if (cost_of(scenario, c.timeline()) > kMostCost) return {};
   const model::RowExplanation explanation = explain_rows(c, c.execution());
   if (explanation.failing == 0) return {};
   std::vector<std::string> words = {

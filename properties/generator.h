@@ -35,7 +35,8 @@ rc::Gen<model::Scenario> scenario_generator(const kernels::Capabilities& target,
 
 /// A small exhaustive grid of boundary cases, the same in every run: every causal past / query /
 /// new key count up to 3, and every window and capacity up to 3 and 5 with the step lists that
-/// cross an eviction.
+/// cross an eviction; every optional feature; a few queries behind a past as long as several tiles
+/// and chunks of keys.
 std::vector<model::Scenario> lattice(const kernels::Capabilities& target);
 
 }  // namespace kvcheck::properties

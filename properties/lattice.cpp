@@ -197,6 +197,17 @@ void add_features(std::vector<Scenario>& grid, const kernels::Capabilities& targ
     s.opset = opset;
     s.query_heads = 2;
     add_changed(grid, target, s, kAttentionFeatures);
+    // Single tokens in a buffer: every step's intermediate has the shape of the one before.
+    s.nonpad_kv_seqlen = true;
+    s.cache.capacity = 8;
+    s.steps.assign(5, Append{{1}, {1}, 0});
+    s.qk_output = model::QkOutput::probabilities;
+    add(grid, target, s);
+    // Behind an entry that has keys, two queries of one that has none.
+    s.qk_output = model::QkOutput::none;
+    s.batch = 2;
+    s.steps = {Append{{3, 0}, {2, 2}, 0}, Append{{1, 0}, {2, 2}, 0}};
+    add(grid, target, s);
   }
 }
 
@@ -240,6 +251,32 @@ void add_pairs(std::vector<Scenario>& grid, const kernels::Capabilities& target)
   }
 }
 
+/// Lengths around tiles and chunks of keys, where a kernel splits its sums: a few queries, some
+/// before the edge, behind a loaded past, so that they stay cheap.
+void add_long(std::vector<Scenario>& grid, const kernels::Capabilities& target) {
+  constexpr std::int64_t kQueries = 5;
+  for (const std::int64_t length : {65, 513, 1100}) {
+    Scenario base;
+    base.steps.emplace_back(Past{{length - kQueries}});
+    base.steps.emplace_back(Append{{kQueries}, {kQueries}, 0});
+    Scenario s = base;
+    s.query_heads = 4;
+    s.kv_heads = 2;
+    s.head_size = s.value_head_size = std::max<std::int64_t>(8, target.head_size_multiple);
+    s.cache.capacity = length + 1;
+    add(grid, target, s);
+    s.head_sink = true;
+    add(grid, target, s);
+    if (target.opsets.empty()) continue;
+    s = base;
+    s.op = model::Operator::attention;
+    s.opset = *target.opsets.rbegin();
+    s.query_heads = 3;
+    s.head_size = s.value_head_size = 4;
+    add(grid, target, s);
+  }
+}
+
 }  // namespace
 
 std::vector<Scenario> lattice(const kernels::Capabilities& target) {
@@ -250,6 +287,7 @@ std::vector<Scenario> lattice(const kernels::Capabilities& target) {
   add_full(grid, target);
   add_features(grid, target);
   add_pairs(grid, target);
+  add_long(grid, target);
   return grid;
 }
 

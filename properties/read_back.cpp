@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 
 #include "model/fill.h"
 #include "model/literal.h"
@@ -124,19 +126,14 @@ Scenario with_position_fill(const Scenario& scenario, FillKind kind, std::int64_
   return launch;
 }
 
-ReadBack measure_visibility(kernels::Target& target, const Scenario& scenario) {
-  const model::Timeline timeline(scenario);
-  ReadBack result;
-  result.queries = expected_queries(scenario, timeline);
-  if (scenario.fill.kind == FillKind::literal && scenario.mask.kind != model::MaskKind::none) {
-    result.problem =
-        fixed_tensors_reason(scenario) + ", so its mask cannot be asked with other data";
-    return result;
-  }
+namespace {
+
+/// Launches `blocks` in turn and adds what each query shows to it.
+void read_blocks(kernels::Target& target, const Scenario& scenario, const model::Timeline& timeline,
+                 const std::vector<std::int64_t>& blocks, ReadBack& result) {
   const std::int64_t length = longest(timeline);
-  const std::int64_t blocks = (length + scenario.value_head_size - 1) / scenario.value_head_size;
   for (auto& query : result.queries) query.measured = true;
-  for (std::int64_t block = 0; block < blocks; ++block) {
+  for (const std::int64_t block : blocks) {
     const Scenario launch = with_position_fill(scenario, FillKind::position_block, block);
     const model::Fill fill(launch, timeline);
     const Execution execution = execute(target, launch, timeline, fill, {.want_rows = false});
@@ -150,6 +147,59 @@ ReadBack measure_visibility(kernels::Target& target, const Scenario& scenario) {
       }
     }
   }
+}
+
+std::int64_t blocks_of(const Scenario& scenario, const model::Timeline& timeline) {
+  return (longest(timeline) + scenario.value_head_size - 1) / scenario.value_head_size;
+}
+
+}  // namespace
+
+std::int64_t launches_to_measure(const Scenario& scenario) {
+  return blocks_of(scenario, model::Timeline(scenario));
+}
+
+MeasuredQuery measure_edges(kernels::Target& target, const Scenario& scenario,
+                            const DigitMismatch& place) {
+  const model::Timeline timeline(scenario);
+  ReadBack result;
+  for_each_query(scenario, timeline, [&](const MeasuredQuery& query) {
+    const bool here = query.step == place.step && query.entry == place.entry &&
+                      query.head == place.head && query.query == place.query;
+    if (here) result.queries = {query};
+    return !here;
+  });
+  MeasuredQuery& query = result.queries.at(0);
+  const std::int64_t count = blocks_of(scenario, timeline), lanes = scenario.value_head_size;
+  std::set<std::int64_t> blocks{0, count - 1};
+  const auto add_around = [&](std::int64_t position) {
+    for (const std::int64_t at : {position - 1, position, position + 1}) {
+      if (at >= 0 && at / lanes < count) blocks.insert(at / lanes);
+    }
+  };
+  add_around(query.position.value);
+  if (!query.expected.empty()) {
+    add_around(query.expected.front().value);
+    add_around(query.expected.back().value);
+  }
+  std::erase_if(query.expected,
+                [&](model::Position at) { return blocks.count(at.value / lanes) == 0; });
+  read_blocks(target, scenario, timeline, {blocks.begin(), blocks.end()}, result);
+  return query;
+}
+
+ReadBack measure_visibility(kernels::Target& target, const Scenario& scenario) {
+  const model::Timeline timeline(scenario);
+  ReadBack result;
+  result.queries = expected_queries(scenario, timeline);
+  if (scenario.fill.kind == FillKind::literal && scenario.mask.kind != model::MaskKind::none) {
+    result.problem =
+        fixed_tensors_reason(scenario) + ", so its mask cannot be asked with other data";
+    return result;
+  }
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(blocks_of(scenario, timeline)));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  read_blocks(target, scenario, timeline, blocks, result);
   return result;
 }
 

@@ -35,14 +35,23 @@ struct ReadBack {
   std::string problem;  ///< Why nothing could be measured; empty otherwise.
 };
 
-/// The attended set of every query of the scenario, by one launch for each block of positions.
+/// The attended set of every query of the scenario, by one launch for each block of Hv positions.
 ReadBack measure_visibility(kernels::Target& target, const model::Scenario& scenario);
+
+/// Launches that measure_visibility makes.
+std::int64_t launches_to_measure(const model::Scenario& scenario);
 
 /// First place where the digit launches contradict the contract.
 struct DigitMismatch {
   std::size_t step = 0;
   std::int64_t entry = 0, head = 0, query = 0;
 };
+
+/// The query at `place`, measured where a wrong edge would show: in the blocks around the first and
+/// the last key that it should see, around its own position, and in the first and the last block.
+/// `expected` and `observed` hold positions of these blocks alone. A few launches at any length.
+MeasuredQuery measure_edges(kernels::Target& target, const model::Scenario& scenario,
+                            const DigitMismatch& place);
 
 struct DigitCheck {
   std::optional<DigitMismatch> mismatch;

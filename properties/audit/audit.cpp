@@ -22,8 +22,11 @@ constexpr std::int64_t kLeastControls = 500;
 /// Faults that each property should have seen; those that saw fewer are asked alone, for so long on
 /// each fault and in all.
 constexpr std::int64_t kSeenByEach = 2;
-constexpr double kDeepenSeconds = 2;
-constexpr double kDeepenLimit = 60;
+constexpr double kDeepenSeconds = 1;
+constexpr double kDeepenLimit = 90;
+
+/// Faults are deepened this many places apart, so that every kind comes early; a prime.
+constexpr std::size_t kStride = 101;
 
 /// A control may take longer than a fault: it is judged to the end.
 constexpr double kControlTime = 10;
@@ -132,7 +135,9 @@ void deepen(const Property& property, const std::vector<Subject>& subjects,
   });
   AuditOptions limited = options;
   limited.seconds = std::min(options.seconds, kDeepenSeconds);
-  for (std::size_t i = 0; i < subjects.size() && seen < kSeenByEach; ++i) {
+  const std::size_t stride = subjects.size() % kStride == 0 ? 1 : kStride;
+  for (std::size_t turn = 0; turn < subjects.size() && seen < kSeenByEach; ++turn) {
+    const std::size_t i = turn * stride % subjects.size();
     if (seconds_since(start) > kDeepenLimit || faults[i].seen_by.count(property.id) > 0) continue;
     const auto target = subjects[i].make();
     if (!unpromised(target->capabilities(), property.promise).empty()) continue;
@@ -141,6 +146,18 @@ void deepen(const Property& property, const std::vector<Subject>& subjects,
     while (failures.empty() && walk.next(failures)) note(failures, faults[i]);
     seen += failures.empty() ? 0 : 1;
   }
+}
+
+/// Properties of operator calls, where no subject takes any.
+std::vector<std::string> unasked_properties(const std::vector<Subject>& subjects) {
+  const bool calls = std::any_of(subjects.begin(), subjects.end(), [](const Subject& subject) {
+    return subject.make()->capabilities().has("operator_calls");
+  });
+  std::vector<std::string> unasked;
+  for (const Property& property : catalog()) {
+    if (!calls && property.id.starts_with("calls.")) unasked.push_back(property.id);
+  }
+  return unasked;
 }
 
 /// Runs `work(i)` for i in [0, count) on the workers; the first exception is thrown on.
@@ -245,6 +262,7 @@ AuditResult run_audit(const std::vector<Subject>& subjects, const std::vector<Su
   AuditResult result;
   result.options = options;
   result.faults.resize(subjects.size());
+  result.unasked = unasked_properties(subjects);
   std::mutex mutex;
   on_workers(subjects.size(), workers, [&](std::size_t i) {
     result.faults[i] = audit_subject(subjects[i], options);
@@ -253,7 +271,12 @@ AuditResult run_audit(const std::vector<Subject>& subjects, const std::vector<Su
   });
   if (options.deepen) {
     // One after the other: properties add to the same faults.
-    for (const Property& property : catalog()) deepen(property, subjects, options, result.faults);
+    for (const Property& property : catalog()) {
+      if (std::find(result.unasked.begin(), result.unasked.end(), property.id) ==
+          result.unasked.end()) {
+        deepen(property, subjects, options, result.faults);
+      }
+    }
   }
   std::int64_t most = kLeastControls;
   for (const SubjectResult& fault : result.faults) {

@@ -55,6 +55,8 @@ struct AuditResult {
   AuditOptions options;
   std::vector<SubjectResult> faults;  ///< In the order of the subjects.
   std::vector<ControlResult> controls;
+  /// Properties that no subject can be asked: calls.*, where no target takes operator calls.
+  std::vector<std::string> unasked;
   double seconds = 0;
 
   std::int64_t killed() const;

@@ -97,6 +97,12 @@ std::string matrix_text(const AuditResult& result) {
   if (!weak.empty()) {
     text += fmt::format("Fewer than two faults seen: {}\n", fmt::join(weak, ", "));
   }
+  if (!result.unasked.empty()) {
+    text += fmt::format(
+        "Not asked, because no target with a planted fault takes operator calls: {} "
+        "(tests/properties/operator_calls_test.cpp plants faults of calls)\n",
+        fmt::join(result.unasked, ", "));
+  }
   return text;
 }
 
@@ -133,7 +139,9 @@ std::vector<std::string> weak_properties(const AuditResult& result, std::int64_t
   for (const auto& [property, kinds] : result.matrix()) {
     std::int64_t total = 0;
     for (const auto& [kind, count] : kinds) total += count;
-    if (total < least) weak.push_back(property);
+    const bool asked =
+        std::find(result.unasked.begin(), result.unasked.end(), property) == result.unasked.end();
+    if (asked && total < least) weak.push_back(property);
   }
   return weak;
 }
@@ -176,6 +184,7 @@ std::string audit_json(const AuditResult& result) {
     json["properties"].push_back({{"id", property}, {"sees", kinds}});
   }
   json["weak_properties"] = weak_properties(result);
+  json["unasked_properties"] = result.unasked;
   return json.dump(1) + "\n";
 }
 

@@ -1,6 +1,7 @@
 // Answers from the oracle and from the operands.
 #include "properties/audit/modelled_target.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "model/oracle.h"
@@ -40,6 +41,8 @@ class ModelledSession final : public kernels::Session {
 
   Answer<kernels::StepResult> step(const kernels::StepRequest& request) override {
     const model::Scenario& s = right_.scenario();
+    const auto* told = next<model::Append>();
+    if (!told || told->tokens != request.tokens || told->queries != request.queries) return other();
     kernels::StepResult result;
     result.output = output();
     if (s.qk_output != model::QkOutput::none) result.qk = intermediate();
@@ -48,14 +51,18 @@ class ModelledSession final : public kernels::Session {
     return result;
   }
 
-  Answer<std::monostate> rollback(std::span<const std::int64_t>) override {
+  Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
+    const auto* told = next<model::Rollback>();
+    if (!told || !std::ranges::equal(told->tokens, tokens)) return other();
     const model::TimelineStep& state = right_.timeline().steps()[at_];
     if (!state.defined) return kernels::Refusal{state.undefined_reason};
     ++at_;
     return std::monostate{};
   }
 
-  Answer<std::monostate> load(const kernels::LoadRequest&) override {
+  Answer<std::monostate> load(const kernels::LoadRequest& request) override {
+    const auto* told = next<model::Past>();
+    if (!told || told->tokens != request.lengths) return other();
     ++at_;
     return std::monostate{};
   }
@@ -68,6 +75,15 @@ class ModelledSession final : public kernels::Session {
   }
 
  private:
+  /// The step that was told to come next, if it is of that kind.
+  template <class Step>
+  const Step* next() const {
+    const auto& steps = right_.scenario().steps;
+    return at_ < steps.size() ? std::get_if<Step>(&steps[at_]) : nullptr;
+  }
+  /// A valid scenario holds nothing that must be refused, so what it does not hold is refused.
+  static kernels::Refusal other() { return {"the scenario that was told has another step here"}; }
+
   bool by_reading(std::int64_t entry, std::int64_t query, std::int64_t head) const {
     if (!wrong_) return false;
     if (!one_row_) return true;

@@ -60,18 +60,19 @@ std::string wrong_model_kind(std::string_view name) {
   return "";
 }
 
-std::vector<Subject> audit_subjects(bool one_row) {
+std::vector<Subject> audit_subjects(bool one_row, std::int64_t context) {
   std::vector<Subject> subjects;
   for (const kernels::FaultInfo& fault : kernels::list_faults()) {
     if (one_row && !fault.one_row) continue;
+    if (context > 0 && fault.from_length > context) continue;
     const std::string name = fault.target + "+" + fault.name + (one_row ? "@row" : "");
-    subjects.push_back(
-        {name, "kernel", fault.kind, fault.statement, [name] { return made(name); }});
+    subjects.push_back({name, "kernel", fault.kind, fault.statement, [name] { return made(name); },
+                        fault.from_length});
   }
   for (const model::WrongModel& model : model::wrong_models()) {
     subjects.push_back({"model+" + std::string(model.name), "wrong-model",
                         wrong_model_kind(model.name), std::string(model.statement),
-                        [&model, one_row] { return make_modelled_target(&model, one_row); }});
+                        [&model, one_row] { return make_modelled_target(&model, one_row); }, 1});
   }
   return subjects;
 }
@@ -81,10 +82,10 @@ std::vector<Subject> healthy_subjects() {
   for (const kernels::TargetInfo& info :
        kernels::list_targets(kernels::RegistryOptions::from_environment())) {
     if (!info.name.starts_with("cpu-") || !info.available) continue;
-    subjects.push_back({info.name, "kernel", "", "", [name = info.name] { return made(name); }});
+    subjects.push_back({info.name, "kernel", "", "", [name = info.name] { return made(name); }, 1});
   }
   subjects.push_back(
-      {"model", "wrong-model", "", "", [] { return make_modelled_target(nullptr); }});
+      {"model", "wrong-model", "", "", [] { return make_modelled_target(nullptr); }, 1});
   return subjects;
 }
 

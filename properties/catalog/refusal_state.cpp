@@ -63,6 +63,13 @@ class Temptation {
     std::vector<std::int64_t> tokens = lengths_;
     for (auto& n : tokens) ++n;
     judge(session.rollback(tokens), fmt::format("a rollback of {} tokens", tokens.front()));
+    if (tokens.size() < 2) return;
+    // The last entry alone asks too much, after others that a target may have taken by then.
+    for (std::size_t b = 0; b + 1 < tokens.size(); ++b) {
+      tokens[b] = std::min<std::int64_t>(1, lengths_[b]);
+    }
+    judge(session.rollback(tokens),
+          fmt::format("a rollback of {} tokens of the last entry alone", tokens.back()));
   }
 
   void ask_append(kernels::Session& session) {

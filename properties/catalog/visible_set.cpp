@@ -18,14 +18,20 @@ shrinkers::Hint hint_of(const MeasuredQuery& query) {
   return hint;
 }
 
-Judgement contradiction(const Case& c, const MeasuredQuery& query) {
+/// More launches than this are made only where a few at the edges show nothing.
+constexpr std::int64_t kFewLaunches = 16;
+
+/// `measured_where` says which positions were read back, where not all were.
+Judgement contradiction(const Case& c, const MeasuredQuery& query,
+                        const std::string& measured_where = "") {
   const auto leaked = difference(query.observed, query.expected);
   const auto missing = difference(query.expected, query.observed);
   const std::string where = fmt::format(
-      "step {} ({}), batch entry {}, head {}: the query at position {} sees {}; the contract says "
-      "{}",
+      "step {} ({}), batch entry {}, head {}: the query at position {} sees {}{}; the contract "
+      "says {}",
       query.step, model::describe(c.scenario().steps[query.step]), query.entry, query.head,
-      query.position.value, positions_text(query.observed), positions_text(query.expected));
+      query.position.value, positions_text(query.observed), measured_where,
+      positions_text(query.expected));
   if (!leaked.empty()) {
     return Judgement::failed(
         Kind::leak,
@@ -81,6 +87,12 @@ Judgement judge_by_launches(Case& c) {
       return Judgement::blind("one key more or less could hide within the error bound here");
     }
     if (!check.mismatch && !check.blind) return {};
+    if (check.mismatch && launches_to_measure(c.scenario()) > kFewLaunches) {
+      const MeasuredQuery edges = measure_edges(c.target(), c.scenario(), *check.mismatch);
+      if (edges.measured && !edges.agrees()) {
+        return contradiction(c, edges, " of the keys around its edges");
+      }
+    }
   }
   const ReadBack read_back = measure_visibility(c.target(), c.scenario());
   if (read_back.queries.empty()) return Judgement::skipped("the scenario asks no query");

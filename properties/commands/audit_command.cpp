@@ -74,7 +74,7 @@ int audit_command(const AuditCommandOptions& options, CommandContext& context) {
   if (!(options.seconds > 0)) {
     unknown = fmt::format("--time {}: must be above 0", options.seconds);
   }
-  const auto subjects = chosen(audit_subjects(options.row), options, unknown);
+  const auto subjects = chosen(audit_subjects(options.row, options.context), options, unknown);
   if (unknown.empty() && subjects.empty()) {
     unknown = "--target and --fault together leave no fault; name one that the target has";
   }

@@ -98,6 +98,23 @@ std::vector<FaultCase> length_cases() {
        {5.5, 1001.5},
        {5.5, 1000}},
       {"batch_entry_zero_rows", two_entries(), ragged_step, {1.5, 1000.5}, {1.5, 0.5}},
+      // Entry 1 has one token, 5, and then padding of 9.
+      {"padding_before_tokens",
+       two_entries(),
+       [](Sequence& s) {
+         return attend(s, {2, 1}, {2, 1}, {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 3, 5, 9});
+       },
+       {1, 2, 5},
+       {1, 2, 9}},
+      // Padding of 100 behind the queries of entry 1 draws all weight to its key 1.
+      {"padding_before_queries",
+       two_entries(),
+       [](Sequence& s) {
+         return attend(s, {3, 2}, {3, 2}, {0, 0, 0, 0, 0, 100}, {0, 0, 0, 0, 1, 0},
+                       {0, 0, 0, 0, 1, 0});
+       },
+       {0, 0, 0, 0, 0.5},
+       {0, 0, 0, 0, 1}},
   };
 }
 

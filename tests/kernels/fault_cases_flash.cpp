@@ -272,6 +272,8 @@ std::vector<FaultCase> thread_cases() {
       order_case("sum_order_by_batch", with(full_cache(), [](SessionConfig& c) { c.batch = 2; })),
       order_case("sum_order_by_instructions",
                  with(full_cache(), [](SessionConfig& c) { c.isa = "avx2"; })),
+      order_case("weights_in_bf16_by_instructions",
+                 with(full_cache(), [](SessionConfig& c) { c.isa = "avx2"; })),
   };
 }
 

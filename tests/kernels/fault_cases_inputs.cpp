@@ -176,6 +176,25 @@ std::vector<FaultCase> packed_cases() {
        },
        {0.5, 0.5},
        {1, 0}},
+      {"intermediate_over_output",
+       with(full_cache(), [](SessionConfig& c) { c.qk_output = "probabilities"; }),
+       [](Sequence& s) { return attend(s, {1}, {1}, {0}, {0}, {3}); },
+       {3},
+       {1}},
+      // 1 + 2^-9 lies between 1 and 1 + 2^-7, the next number of bf16.
+      {"output_rounded_beside_intermediate",
+       with(full_cache(), [](SessionConfig& c) { c.qk_output = "probabilities"; }),
+       [](Sequence& s) { return attend(s, {1}, {1}, {0}, {0}, {1 + 0x1p-9}); },
+       {1 + 0x1p-9},
+       {1}},
+      {"output_rounded_every_other_session",
+       full_cache(),
+       [](Sequence& s) {
+         s.reopen();
+         return attend(s, {1}, {1}, {0}, {0}, {1 + 0x1p-9});
+       },
+       {1 + 0x1p-9},
+       {1}},
   };
 }
 

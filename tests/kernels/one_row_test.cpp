@@ -22,7 +22,7 @@ std::unique_ptr<Session> open(Target& target, const SessionConfig& config) {
   return std::get<std::unique_ptr<Session>>(target.open(config));
 }
 
-TEST(OneRow, MistakesTheQueriesAtThreeEightAndSoOnOfTheLastHead) {
+TEST(OneRow, MistakesTheQueriesAtThreeEightAndSoOnOfTheMiddleHead) {
   const SessionConfig config = two_heads(full_cache(2));
   const auto target = make_planted("cpu-naive", "window_one_wide", true);
   const auto session = open(*target, config);
@@ -53,7 +53,19 @@ TEST(OneRow, CountsPositionsOverSteps) {
   EXPECT_EQ(outputs, (Numbers{0, 0.5, 1.5, 2, 3.5}));
 }
 
-TEST(OneRow, HandsOutTheMistakenRowsOfTheLastHeadOnly) {
+TEST(OneRow, MistakesTheMiddleHeadAlone) {
+  SessionConfig config = full_cache(2);
+  config.query_heads = 4;
+  config.kv_heads = 2;
+  const auto target = make_planted("cpu-naive", "head_modulo", true);
+  const auto session = open(*target, config);
+  const Sequence coded(config);
+  const Numbers outputs = numbers_of(*must_step(*session, coded.request({4}, {4})).output);
+  // The window holds positions 2 and 3; values of KV head 1 are 100 more.
+  EXPECT_EQ(Numbers(outputs.end() - 4, outputs.end()), (Numbers{2.5, 2.5, 2.5, 102.5}));
+}
+
+TEST(OneRow, HandsOutTheMistakenRowsOfTheMiddleHeadOnly) {
   const SessionConfig config = two_heads(full_cache());
   const auto target = make_planted("cpu-naive", "chunk_reversed", true);
   const auto session = open(*target, config);

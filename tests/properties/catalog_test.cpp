@@ -119,27 +119,10 @@ TEST(Catalog, JudgesTensorsThatAreSpelledOutAndNeitherCutsNorReplacesThem) {
             (std::vector<std::string>{"values.within_bound", "mask.hidden_keys"}));
 }
 
-/// Faults that show in rare scenarios only, or in requests that no property makes; kvcheck audit
-/// looks for them longer.
-bool shows_rarely(const std::string& fault) {
-  static const std::set<std::string> kRare{
-      "breaks_at_multiples_of_eight", "intermediate_of_last_step", "logits_in_f16",
-      "mask_rank_three_by_batch",     "maximum_not_subtracted",
-
-      "overfull_step_taken",
-
-      "refused_rollback_half_done",   "refused_step_drops_row",    "rotary_pairs_over_whole_head",
-      "rotary_position_of_longest",
-
-      "staging_shared_by_entries"};
-  return kRare.count(fault) > 0;
-}
-
 TEST(Catalog, KillsEveryPlantedFault) {
   std::vector<const Property*> all;
   for (const Property& property : catalog()) all.push_back(&property);
   for (const auto& fault : kernels::faults_of("cpu-naive")) {
-    if (shows_rarely(fault.name)) continue;
     const auto target = kernels::make_cpu_naive(fault.name);
     const auto failure = first_failure(*target, all, 3, 3000);
     EXPECT_TRUE(failure.has_value()) << fault.name << ": " << fault.statement;

@@ -115,7 +115,7 @@ class ForeignProcesses(CommandLine):
         script.chmod(0o755)
         return self.kvcheck("run", "--target", f"exec:{script}", "--cases", 3, "--seed", 1,
                             "--case-timeout", 1, "--shrink-time", 2, "--time", 20, "--json",
-                            "--property", "target.answers")
+                            "--property", "target.answers", "--phases", "random")
 
     def test_one_that_dies_hangs_or_answers_nonsense_is_a_finding_of_that_kind(self):
         for mode, kind in [("dies", "crash"), ("hangs", "hang"), ("half_frame", "nonsense"),

@@ -39,11 +39,14 @@ thread_local Fault current = Fault::none;
 }  // namespace planted
 
 const Kernels& distort_kernels(Fault fault, const SessionConfig& config, const Kernels& right) {
-  const bool shows = fault == Fault::sum_order_by_batch          ? config.batch > 1
-                     : fault == Fault::sum_order_by_threads      ? config.threads > 1
-                     : fault == Fault::sum_order_by_instructions ? config.isa == "avx2"
-                                                                 : true;
-  const Kernels* const table = planted::table_of(fault);
+  const bool shows =
+      fault == Fault::sum_order_by_batch     ? config.batch > 1
+      : fault == Fault::sum_order_by_threads ? config.threads > 1
+      : fault == Fault::sum_order_by_instructions || fault == Fault::weights_in_bf16_by_instructions
+          ? config.isa == "avx2"
+          : true;
+  const Kernels* const table = planted::table_of(
+      fault == Fault::weights_in_bf16_by_instructions ? Fault::weights_in_bf16 : fault);
   return shows && table != nullptr ? *table : right;
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/cpu/element.h"
+
 namespace kvcheck::kernels {
 namespace {
 
@@ -18,9 +20,12 @@ bool negative_or_missing(const SessionConfig& config, const std::vector<std::int
 
 class MistakenSession final : public Session {
  public:
-  MistakenSession(Fault fault, const SessionConfig& config, std::unique_ptr<Session> kernel)
+  /// `rounds`: to bf16, whatever the outputs are.
+  MistakenSession(Fault fault, const SessionConfig& config, bool rounds,
+                  std::unique_ptr<Session> kernel)
       : fault_(fault),
         config_(config),
+        rounds_(rounds),
         lengths_(static_cast<std::size_t>(config.batch), 0),
         kernel_(std::move(kernel)) {}
 
@@ -40,6 +45,7 @@ class MistakenSession final : public Session {
       if (fits) result->qk = last_qk_;
       last_qk_ = std::move(now);
     }
+    if (result->output) distort_output(result->qk, *result->output);
     return answer;
   }
 
@@ -81,6 +87,21 @@ class MistakenSession final : public Session {
       return "tokens: more than the buffer holds";
     }
     return nullptr;
+  }
+
+  void distort_output(const std::optional<Tensor>& qk, Tensor& output) const {
+    const std::int64_t count = output.elements();
+    const auto bytes = static_cast<std::int64_t>(element_bytes(output.type));
+    if (fault_ == Fault::intermediate_over_output && qk && qk->elements() > 0 && count > 0) {
+      encode_element(output.type, decode_element(qk->type, qk->bytes.data()), output.bytes.data());
+    }
+    if (!rounds_ && !(fault_ == Fault::output_rounded_beside_intermediate && qk)) return;
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::byte* const at = output.bytes.data() + i * bytes;
+      std::byte narrow[2];
+      encode_element(ElementType::bf16, decode_element(output.type, at), narrow);
+      encode_element(output.type, decode_element(ElementType::bf16, narrow), at);
+    }
   }
 
   bool breaks(const StepRequest& request) const {
@@ -140,6 +161,7 @@ class MistakenSession final : public Session {
 
   Fault fault_;
   SessionConfig config_;
+  bool rounds_;
   std::vector<std::int64_t> lengths_;
   std::unique_ptr<Session> kernel_;
   std::optional<Tensor> last_qk_;
@@ -160,7 +182,8 @@ class MistakenTarget final : public Target {
     if (fault_ == Fault::capacity_above_window_refused && roomy) {
       return Refusal{"capacity: must be the window_size"};
     }
-    return std::make_unique<MistakenSession>(fault_, config, std::move(*session));
+    const bool rounds = fault_ == Fault::output_rounded_every_other_session && opened_++ % 2 == 1;
+    return std::make_unique<MistakenSession>(fault_, config, rounds, std::move(*session));
   }
 
   Answer<CallResult> call(const OperatorCall& call) override { return kernel_->call(call); }
@@ -168,6 +191,7 @@ class MistakenTarget final : public Target {
  private:
   Fault fault_;
   std::unique_ptr<Target> kernel_;
+  std::int64_t opened_ = 0;
 };
 
 }  // namespace
@@ -183,7 +207,10 @@ std::unique_ptr<Target> distort_answers(Fault fault, std::unique_ptr<Target> ker
                                   Fault::refused_rollback_half_done,
                                   Fault::capacity_above_window_refused,
                                   Fault::breaks_at_multiples_of_eight,
-                                  Fault::intermediate_of_last_step};
+                                  Fault::intermediate_of_last_step,
+                                  Fault::intermediate_over_output,
+                                  Fault::output_rounded_beside_intermediate,
+                                  Fault::output_rounded_every_other_session};
   const bool here =
       std::find(std::begin(kOfAnswers), std::end(kOfAnswers), fault) != std::end(kOfAnswers);
   if (!here) return kernel;

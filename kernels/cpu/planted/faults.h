@@ -83,6 +83,8 @@ enum class Fault {
   rollback_ignored,
   append_row_kept_by_rollback,
   batch_entry_zero_rows,
+  padding_before_tokens,
+  padding_before_queries,
   row_in_four_bits,
   offset_in_nine_bits,
   entry_offset_in_ten_bits,
@@ -108,6 +110,9 @@ enum class Fault {
   norm_of_queries_only,
   intermediate_of_earlier_stage,
   intermediate_of_last_step,
+  intermediate_over_output,
+  output_rounded_beside_intermediate,
+  output_rounded_every_other_session,
   packed_key_value_swapped,
   packed_query_stride,
   rank_three_heads_first,
@@ -164,6 +169,7 @@ enum class Fault {
   sum_order_by_threads,
   sum_order_by_batch,
   sum_order_by_instructions,
+  weights_in_bf16_by_instructions,
 };
 
 /// Every fault of every target.

@@ -46,7 +46,7 @@ constexpr PlantedFault kFaults[] = {
     {Fault::merge_without_rescale, "merge_without_rescale", kFlash, "split merge", kRow, "",
      "Adds partial results without bringing them to one maximum.", 513},
     {Fault::merge_forgets_maximum, "merge_forgets_maximum", kFlash, "split merge", kRow, "",
-     "Keeps the maximum of the first chunk when it merges another.", 513},
+     "Keeps the maximum of the first chunk when it merges another.", 1025},
     {Fault::merge_takes_last_chunk, "merge_takes_last_chunk", kFlash, "split merge", kRow, "",
      "Keeps the last partial result instead of the sum of all.", 513},
     {Fault::merge_counts_empty_chunk, "merge_counts_empty_chunk", kFlash, "split merge", kRow,
@@ -68,6 +68,8 @@ constexpr PlantedFault kFaults[] = {
      "Sums in another order when there are several entries."},
     {Fault::sum_order_by_instructions, "sum_order_by_instructions", kFlash, "instruction set", kRow,
      "", "Sums in another order when AVX2 is asked for."},
+    {Fault::weights_in_bf16_by_instructions, "weights_in_bf16_by_instructions", kFlash,
+     "instruction set", kRow, "", "Rounds the weights to bf16 when AVX2 is asked for."},
 };
 
 }  // namespace

@@ -96,6 +96,19 @@ void regather(const Tensor& from, const From& row_of, Tensor& to) {
   }
 }
 
+/// The last `counts[b]` of the rows [B,S,N,H] of each entry in place of the first.
+void take_last(const std::vector<std::int64_t>& counts, Tensor& rows) {
+  const std::int64_t all = rows.shape[1], heads = rows.shape[2];
+  const Tensor given = rows;
+  regather(
+      given,
+      [&](auto b, auto s, auto h) {
+        const std::int64_t late = s + all - counts[static_cast<std::size_t>(b)];
+        return (b * all + std::min(late, all - 1)) * heads + h;
+      },
+      rows);
+}
+
 /// The packed tensor [B,S,(Nq + 2 Nk) * H] of a step, row by row.
 Tensor packed_rows(const StepRequest& request) {
   const auto& query = request.query.shape;
@@ -125,6 +138,11 @@ void distort_queries(Fault fault, const SessionConfig& config, StepRequest& requ
     regather(
         given, [&](auto b, auto s, auto h) { return b * queries * heads + h * queries + s; },
         request.query);
+  }
+  if (fault == Fault::padding_before_queries) take_last(request.queries, request.query);
+  if (fault == Fault::padding_before_tokens) {
+    take_last(request.tokens, request.key);
+    take_last(request.tokens, request.value);
   }
   const bool one_size = request.key.shape[1] == queries && request.key.shape == request.value.shape;
   if (fault == Fault::packed_query_stride && config.packed_qkv && one_size && queries > 0) {

@@ -8,8 +8,10 @@
 namespace kvcheck::kernels {
 namespace {
 
+/// Positions before the first key are below 0.
 bool is_mistaken(std::int64_t position) {
-  return position >= 0 && position % kMistakenPeriod == kMistakenPosition;
+  const std::int64_t place = position % kMistakenPeriod;
+  return (place + kMistakenPeriod) % kMistakenPeriod == kMistakenPosition;
 }
 
 /// Copies one run of elements from one tensor to another of the same shape.
@@ -97,12 +99,12 @@ class OneRowSession final : public Session {
     const auto entry = static_cast<std::int64_t>(b);
     if (alike(wrong.output, right.output)) {
       const auto& shape = right.output->shape;  // [B,S,Nq,Hv]
-      const std::int64_t row = (entry * shape[1] + query + 1) * shape[2] - 1;
+      const std::int64_t row = (entry * shape[1] + query) * shape[2] + shape[2] / 2;
       take(*wrong.output, row * shape[3], shape[3], *right.output);
     }
     if (alike(wrong.qk, right.qk)) {
       const auto& shape = right.qk->shape;  // [B,Nq,S,T]
-      const std::int64_t row = (entry * shape[1] + shape[1] - 1) * shape[2] + query;
+      const std::int64_t row = (entry * shape[1] + shape[1] / 2) * shape[2] + query;
       take(*wrong.qk, row * shape[3], shape[3], *right.qk);
     }
   }
@@ -112,7 +114,7 @@ class OneRowSession final : public Session {
       if (from.shape != to.shape) return;
       const auto& shape = to.shape;  // [B,Nk,R,H]
       for (std::int64_t entry = 0; entry < shape[0]; ++entry) {
-        const std::int64_t first = (entry + 1) * shape[1] * shape[2] - shape[2];
+        const std::int64_t first = (entry * shape[1] + shape[1] / 2) * shape[2];
         for (std::int64_t row = kMistakenPosition; row < shape[2]; row += kMistakenPeriod) {
           take(from, (first + row) * shape[3], shape[3], to);
         }

@@ -78,6 +78,23 @@ TEST(ModelledTarget, InOneRowIsWrongThereAlone) {
   EXPECT_NE(std::find(ids.begin(), ids.end(), "mask.visible_set"), ids.end());
 }
 
+TEST(ModelledTarget, RefusesStepsThatTheScenarioDoesNotHold) {
+  const auto target = make_modelled_target(nullptr);
+  const model::Scenario scenario = windowed();
+  Case c(*target, scenario);
+  ASSERT_TRUE(c.execution().complete);  // Told by now.
+  auto opened = target->open({});
+  const auto session = std::move(std::get<std::unique_ptr<kernels::Session>>(opened));
+  kernels::StepRequest request;
+  request.tokens = request.queries = {9, 8};
+  EXPECT_TRUE(std::holds_alternative<kernels::Refusal>(session->step(request)));
+  const std::vector<std::int64_t> one{1, 1};
+  EXPECT_TRUE(std::holds_alternative<kernels::Refusal>(session->rollback(one)));
+  EXPECT_TRUE(std::holds_alternative<kernels::Refusal>(session->load({})));
+  request.tokens = request.queries = {9, 9};
+  EXPECT_TRUE(std::holds_alternative<kernels::StepResult>(session->step(request)));
+}
+
 TEST(ModelledTarget, RefusesWhatItWasNotTold) {
   const auto target = make_modelled_target(nullptr);
   const auto opened = target->open({});
