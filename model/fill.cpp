@@ -78,7 +78,9 @@ std::int64_t code_digit(const FillSpec& fill, std::int64_t lanes, std::int64_t p
     const std::int64_t digit = position - fill.index * lanes;
     return digit >= 0 && digit < lanes ? digit : -1;
   }
-  if (lanes == 1) return 0;
+  if (lanes == 1) {  // A binary digit, lit or dark; no position is dark in all of them.
+    return fill.index < 63 && ((position + 1) >> fill.index & 1) != 0 ? 0 : -1;
+  }
   for (std::int64_t i = 0; i < fill.index && position > 0; ++i) position /= lanes;
   return position % lanes;
 }

@@ -76,7 +76,8 @@ class Fill {
 
 /// Lane of the output that shows the weight of `position` under a position fill, for `kv_head` of
 /// `entry`; lanes are rotated per head and entry so that a swapped head decodes to wrong
-/// positions. -1 where position_block leaves the position dark.
+/// positions. -1 where position_block leaves the position dark, or where the one lane
+/// of position_code shows a binary digit (of the position plus one) that is 0.
 /// \pre the fill is position_code or position_block
 std::int64_t position_lane(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head,
                            Position position);

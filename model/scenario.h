@@ -51,7 +51,8 @@ struct CacheSpec {
 enum class FillKind {
   random,          ///< Seeded, roughly normal.
   needles,         ///< Keys are random codes, each query points at its own boundary positions.
-  position_code,   ///< Q = 0, V one-hot in digit `index` of the position in base H.
+  position_code,   ///< Q = 0, V one-hot in digit `index` of the position in base H;
+                   ///< with one lane a binary digit of it plus one.
   position_block,  ///< Q = 0, V one-hot for positions in [index*H, (index+1)*H), else 0.
   extreme,         ///< Logits and values at the ends of what is finite.
   ties,            ///< All logits of a query are equal and not 0.

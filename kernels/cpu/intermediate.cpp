@@ -2,6 +2,7 @@
 #include "kernels/cpu/intermediate.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "kernels/cpu/element.h"
@@ -35,6 +36,13 @@ void Intermediate::begin_row(std::int64_t entry, std::int64_t head, std::int64_t
 void Intermediate::store(std::int64_t row, double value) {
   const std::int64_t column = row + first_position_;
   if (column < 0 || column >= columns_) return;  // Only a planted fault leaves them.
+  if (tensor_->type == ElementType::f32) {
+    const auto number = static_cast<float>(value);
+    std::memcpy(
+        tensor_->bytes.data() + static_cast<std::size_t>(first_element_ + column) * sizeof number,
+        &number, sizeof number);
+    return;
+  }
   const std::size_t bytes = element_bytes(tensor_->type);
   encode_element(tensor_->type, value,
                  tensor_->bytes.data() + static_cast<std::size_t>(first_element_ + column) * bytes);

@@ -44,11 +44,12 @@ class Intermediate {
     if (tensor_ && stage == stage_) store(row, static_cast<double>(value));
   }
 
+  /// The same of a number that is at the stage asked for. \pre a stage is asked for
+  void store(std::int64_t row, double value);
+
   std::optional<Tensor> take() { return std::move(tensor_); }
 
  private:
-  void store(std::int64_t row, double value);
-
   std::string_view stage_;  // Of the config, which outlives the step.
   bool gqa_;
   std::int64_t heads_, queries_, columns_ = 0;

@@ -96,25 +96,22 @@ Judgement unexplained_mismatch(const Case& c, const DigitMismatch& place) {
 
 Judgement judge_by_launches(Case& c) {
   const std::int64_t launches = launches_to_measure(c.scenario());
-  if (c.scenario().value_head_size >= 2) {
-    const DigitCheck check = check_digits(c.target(), c.scenario());
-    if (!check.problem.empty()) return Judgement::skipped(check.problem);
-    if (check.queries == 0) return Judgement::skipped("the scenario asks no query");
-    if (!check.mismatch && check.blind) {
-      return Judgement::blind("one key more or less could hide within the error bound here");
-    }
-    if (!check.mismatch) return {};
-    if (launches > kFewLaunches) {
-      const MeasuredQuery edges = measure_edges(c.target(), c.scenario(), *check.mismatch);
-      if (edges.measured && !edges.agrees()) {
-        return contradiction(c, edges, " of the keys around its edges");
-      }
-    }
-    if (launches > kMostLaunches) return unexplained_mismatch(c, *check.mismatch);
-  } else if (launches > kMostLaunches) {
-    return Judgement::skipped(
-        fmt::format("one lane would take {} launches to read all keys back", launches));
+  const DigitCheck check = check_digits(c.target(), c.scenario());
+  if (!check.problem.empty()) return Judgement::skipped(check.problem);
+  if (check.queries == 0) return Judgement::skipped("the scenario asks no query");
+  if (!check.mismatch && !check.blind) return {};
+  // With one lane, a launch for each key sees what digits do not.
+  const bool sees_more = c.scenario().value_head_size == 1 && launches <= kMostLaunches;
+  if (!check.mismatch && !sees_more) {
+    return Judgement::blind("one key more or less could hide within the error bound here");
   }
+  if (check.mismatch && launches > kFewLaunches) {
+    const MeasuredQuery edges = measure_edges(c.target(), c.scenario(), *check.mismatch);
+    if (edges.measured && !edges.agrees()) {
+      return contradiction(c, edges, " of the keys around its edges");
+    }
+  }
+  if (launches > kMostLaunches) return unexplained_mismatch(c, *check.mismatch);
   const ReadBack read_back = measure_visibility(c.target(), c.scenario());
   if (read_back.queries.empty()) return Judgement::skipped("the scenario asks no query");
   const MeasuredQuery* unread = nullptr;
@@ -133,7 +130,7 @@ Judgement judge_by_launches(Case& c) {
                     unread->step, unread->entry, unread->head, unread->position.value),
         hint_of(*unread));
   }
-  if (c.scenario().value_head_size == 1) return {};
+  if (!check.mismatch) return {};
   return Judgement::failed(
       Kind::over_bound,
       "every query attends the right keys, but with weights that are not those of "

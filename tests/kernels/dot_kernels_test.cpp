@@ -66,8 +66,9 @@ float logit(std::int64_t lanes, const Floats& query, const Floats& key, float sc
   step.query_type = Storage::bf16;
   step.scale = scale;
   float found = kNaN;
-  attention.products(step, [&](std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                               float number) { found = number; });
+  attention.products(step, [&](auto, auto, auto, auto, const float* logits, auto visible) {
+    if (visible == 1) found = logits[0];
+  });
   return found;
 }
 

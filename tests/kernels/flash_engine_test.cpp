@@ -2,6 +2,7 @@
 #include "kernels/cpu/flash/flash_engine.h"
 
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -93,9 +94,13 @@ TEST(FlashEngine, HandsOutTheProductsThatItsOutputsUse) {
     Counts positions;
     engine.step(step, [&](FlashAttention& attention, const FlashStep& attended,
                           std::span<const EntryPlan>) {
-      attention.products(attended, [&](auto, auto, auto head, auto position, float product) {
-        if (head == 0) positions.push_back(position);
-        products.push_back(product);
+      attention.products(attended, [&](auto, auto, auto head, auto first, const float* logits,
+                                       std::uint64_t visible) {
+        for (; visible != 0; visible &= visible - 1) {
+          const int i = std::countr_zero(visible);
+          if (head == 0) positions.push_back(first + i);
+          products.push_back(logits[i]);
+        }
       });
     });
     ASSERT_EQ(positions.size(), 70u);

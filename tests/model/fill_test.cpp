@@ -309,13 +309,23 @@ TEST(PositionFill, DigitsTogetherNameThePosition) {
   EXPECT_EQ(position_lane(scenario, 0, 0, {124}), 0);
 }
 
-TEST(PositionFill, OneLaneCodesEveryPosition) {
+TEST(PositionFill, OneLaneShowsABinaryDigit) {
   Scenario scenario = windowed(FillKind::position_code, {append(4)});
   scenario.value_head_size = 1;
-  scenario.fill.index = 2147483647;
-  for (std::int64_t position = 0; position < 9; ++position) {
-    EXPECT_EQ(position_lane(scenario, 1, 1, {position}), 0);
+  const Timeline timeline(scenario);
+  // Of 1 to 9.
+  const std::int64_t lit[3][9] = {
+      {1, 0, 1, 0, 1, 0, 1, 0, 1}, {0, 1, 1, 0, 0, 1, 1, 0, 0}, {0, 0, 0, 1, 1, 1, 1, 0, 0}};
+  for (std::int64_t index = 0; index < 3; ++index) {
+    scenario.fill.index = index;
+    const Fill fill(scenario, timeline);
+    for (std::int64_t position = 0; position < 9; ++position) {
+      EXPECT_EQ(position_lane(scenario, 1, 1, {position}), lit[index][position] - 1);
+      EXPECT_EQ(fill.value(1, 1, {{position}, 0}, 0), lit[index][position]);
+    }
   }
+  scenario.fill.index = 2147483647;
+  EXPECT_EQ(position_lane(scenario, 1, 1, {8}), -1);
 }
 
 TEST(PositionFill, HeadsAndEntriesAreRotatedAgainstEachOther) {

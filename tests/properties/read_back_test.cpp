@@ -74,6 +74,8 @@ TEST(ReadBack, WorksWithOneLane) {
   scenario.head_size = scenario.value_head_size = 1;
   const auto read_back = measure_visibility(*target, scenario);
   EXPECT_EQ(read_back.queries.at(0).observed, positions({0, 1, 2, 3}));
+  EXPECT_TRUE(check_digits(*target, scenario).mismatch.has_value());
+  EXPECT_FALSE(check_digits(*kernels::make_cpu_naive(), scenario).mismatch.has_value());
 }
 
 TEST(DigitCheck, AgreesOnAHealthyKernelAndNamesTheQueryOnABrokenOne) {

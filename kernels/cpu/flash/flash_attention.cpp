@@ -74,11 +74,9 @@ class UnitProducts final : public TileSink {
 
   void take(std::int64_t first, const float* dots, const std::uint64_t* visible) override {
     for (std::int64_t row = 0; row < rows_; ++row) {
-      for (std::uint64_t left = visible[row]; left != 0; left &= left - 1) {
-        const int i = std::countr_zero(left);
-        to_(entry_, first_query_ + row / group_, first_head_ + row % group_, first + i,
-            dots[row * kTile + i]);
-      }
+      if (visible[row] == 0) continue;
+      to_(entry_, first_query_ + row / group_, first_head_ + row % group_, first,
+          dots + row * kTile, visible[row]);
     }
   }
 

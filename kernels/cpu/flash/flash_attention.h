@@ -70,9 +70,11 @@ class FlashAttention {
   void run(const FlashStep& step);
 
   /// Logits before softcap and mask of every query row with the positions of step.ranges, bit for
-  /// bit those of run(). \param to is called as to(entry, query, head, position, logit)
-  using ProductSink =
-      std::function<void(std::int64_t, std::int64_t, std::int64_t, std::int64_t, float)>;
+  /// bit those of run(). \param to is called as to(entry, query, head, first, logits, visible) for
+  /// every row and tile of 64 positions from `first` on; bit i of `visible` says that there is
+  /// logits[i]
+  using ProductSink = std::function<void(std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                                         const float*, std::uint64_t)>;
   void products(const FlashStep& step, const ProductSink& to);
 
   /// Bytes of working memory, of all threads so far.

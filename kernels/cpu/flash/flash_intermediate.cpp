@@ -1,6 +1,8 @@
 // The intermediate that a session asks for.
 #include "kernels/cpu/flash/flash_intermediate.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -15,6 +17,57 @@ KeyRange rows_in(const EntryRows& rows, const KeyRange& range) {
   return {std::max(range.begin, rows.first_position) - rows.first_position,
           std::min(range.end, rows.first_position + rows.live) - rows.first_position};
 }
+
+/// The logits of one row and tile at the stage that the session asks for.
+class TileStages {
+ public:
+  TileStages(const SessionConfig& config, const Kernels& kernels, const FlashStep& step)
+      : kernels_(kernels),
+        step_(step),
+        heads_(config.query_heads),
+        capped_(config.qk_output != "raw" && step.softcap != 0),
+        masked_(config.qk_output == "biased" || config.qk_output == "probabilities"),
+        normalised_(config.qk_output == "probabilities") {}
+
+  /// Fills `values` where a bit of the result is set: what is visible and not hidden by the mask.
+  std::uint64_t find(std::int64_t entry, std::int64_t query, std::int64_t head, std::int64_t first,
+                     const float* logits, std::uint64_t visible, float* values) const {
+    constexpr float kHidden = -std::numeric_limits<float>::infinity();
+    const int count = std::bit_width(visible);
+    std::copy_n(logits, count, values);
+    if (capped_) {
+      each(visible,
+           [&](int i) { values[i] = step_.softcap * std::tanh(values[i] / step_.softcap); });
+    }
+    if (masked_ && step_.mask != nullptr) {
+      float added[kTile];
+      step_.mask->fill(entry, query, head, first, count, added);
+      each(visible, [&](int i) {
+        values[i] += added[i];
+        if (added[i] == kHidden) visible &= ~(std::uint64_t{1} << i);
+      });
+    }
+    if (normalised_) {
+      const auto row =
+          static_cast<std::size_t>((entry * step_.max_queries + query) * heads_ + head);
+      each(visible, [&](int i) {
+        values[i] = kernels_.exp(values[i] - step_.maxima[row]) / step_.totals[row];
+      });
+    }
+    return visible;
+  }
+
+ private:
+  template <class Do>
+  static void each(std::uint64_t bits, const Do& work) {
+    for (; bits != 0; bits &= bits - 1) work(std::countr_zero(bits));
+  }
+
+  const Kernels& kernels_;
+  const FlashStep& step_;
+  std::int64_t heads_;
+  bool capped_, masked_, normalised_;
+};
 
 }  // namespace
 
@@ -38,24 +91,17 @@ Tensor intermediate_of(const SessionConfig& config, const Kernels& kernels,
     }
   }
   asked.ranges = ranges;
+  const TileStages stages(config, kernels, step);
   attention.products(asked, [&](std::int64_t entry, std::int64_t query, std::int64_t head,
-                                std::int64_t position, float logit) {
-    const std::int64_t first = step.entries[static_cast<std::size_t>(entry)].first_position;
-    intermediate.go_to_row(entry, head, query, first);
-    intermediate.put("raw", position - first, logit);
-    if (step.softcap != 0) logit = step.softcap * std::tanh(logit / step.softcap);
-    intermediate.put("softcapped", position - first, logit);
-    if (step.mask != nullptr) {
-      float added = 0;
-      step.mask->fill(entry, query, head, position, 1, &added);
-      if (added == -std::numeric_limits<float>::infinity()) return;
-      logit += added;
+                                std::int64_t first, const float* logits, std::uint64_t visible) {
+    const std::int64_t from = step.entries[static_cast<std::size_t>(entry)].first_position;
+    intermediate.go_to_row(entry, head, query, from);
+    float values[kTile];
+    visible = stages.find(entry, query, head, first, logits, visible, values);
+    for (; visible != 0; visible &= visible - 1) {
+      const int i = std::countr_zero(visible);
+      intermediate.store(first - from + i, values[i]);
     }
-    intermediate.put("biased", position - first, logit);
-    const auto at =
-        static_cast<std::size_t>((entry * step.max_queries + query) * config.query_heads + head);
-    intermediate.put("probabilities", position - first,
-                     kernels.exp(logit - step.maxima[at]) / step.totals[at]);
   });
   return std::move(*intermediate.take());
 }

@@ -1,0 +1,81 @@
+// Shares of equal keys, and their bounds.
+#include "properties/uniform_rows.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/parameters.h"
+
+namespace kvcheck::properties {
+
+double sink_mass(const model::Scenario& launch, std::int64_t head) {
+  if (launch.head_sink) return std::exp(model::sink_logit(launch, head));
+  return launch.smooth_softmax ? 1 : 0;
+}
+
+UniformRows::UniformRows(const model::Scenario& launch, const model::ArithmeticProfile& profile)
+    : launch_(launch), bound_(profile) {}
+
+const UniformRows::Lane& UniformRows::lane(std::int64_t head, std::int64_t keys, std::int64_t lit) {
+  static constexpr Lane kNothing;
+  if (keys == 0) return kNothing;
+  Shared& row = shared(head, keys);
+  for (const auto& [known, lane] : row.lanes) {
+    if (known == lit) return lane;
+  }
+  return row.lanes.emplace_back(lit, made(row, lit)).second;
+}
+
+UniformRows::Shared& UniformRows::shared(std::int64_t head, std::int64_t keys) {
+  const std::int64_t sink_of = launch_.head_sink ? head : 0;
+  if (last_ != nullptr && last_->sink_of == sink_of && last_->keys == keys) return *last_;
+  Shared& row = rows_[{sink_of, keys}];
+  row.sink_of = sink_of;
+  row.keys = keys;
+  last_ = &row;
+  return row;
+}
+
+void UniformRows::set_row(const Shared& shared) {
+  if (current_ == &shared) return;
+  current_ = &shared;
+  const auto n = static_cast<double>(shared.keys);
+  const double sink = sink_mass(launch_, shared.sink_of);
+  terms_.assign(static_cast<std::size_t>(shared.keys), {});
+  for (auto& term : terms_) term.weight = 1 / (n + sink);
+  double largest = 1;
+  if (sink > 0) {
+    const double logit = std::log(sink);
+    model::KeyTerm term;
+    term.product = term.score = logit;
+    term.weight = sink / (n + sink);
+    terms_.push_back(term);
+    largest = std::max(largest, sink);
+  }
+  bound_.set_row(launch_.head_size, terms_, (n + sink) / largest, launch_.softcap);
+}
+
+UniformRows::Lane UniformRows::made(const Shared& shared, std::int64_t lit) {
+  set_row(shared);
+  const auto n = static_cast<double>(shared.keys);
+  const auto c = static_cast<double>(lit);
+  const double weight = terms_.front().weight;
+  Lane lane;
+  lane.output = c * weight;
+  const double o = lane.output;
+  model::LaneSums sums;
+  sums.spread = weight * bound_.growth().front() * (c * (1 - o) + (n - c) * o);
+  sums.magnitude = o;
+  sums.values = c;
+  sums.widest_error = 0;
+  if (lit > 0) sums.widest = 1 - o;
+  if (lit < shared.keys) sums.widest = std::max(sums.widest, o);
+  if (terms_.size() > static_cast<std::size_t>(shared.keys)) {
+    sums.spread += terms_.back().weight * o * bound_.growth().back();
+    sums.widest = std::max(sums.widest, o);
+  }
+  lane.bound = bound_.terms(sums, o).total();
+  return lane;
+}
+
+}  // namespace kvcheck::properties

@@ -1,0 +1,55 @@
+// Uniform rows: what attention gives where every logit is 0 and every value 0 or 1.
+//
+// n keys of weight 1 beside a sink of weight e, c of them with the value 1, give c / (n + e). The
+// bound is that of the exact model, and rows of the same n, c and e share it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "model/error_bound.h"
+#include "model/scenario.h"
+
+namespace kvcheck::properties {
+
+/// What the sink of a head weighs where a key with logit 0 weighs 1; 0 where there is none.
+double sink_mass(const model::Scenario& launch, std::int64_t head);
+
+class UniformRows {
+ public:
+  /// One output element, right to a few units of double, and how far a target may be from it.
+  struct Lane {
+    double output = 0, bound = 0;
+  };
+
+  /// \pre the profile is that of the oracle for `launch`, whose cache is not quantised. The launch
+  /// outlives this.
+  UniformRows(const model::Scenario& launch, const model::ArithmeticProfile& profile);
+
+  /// A lane in which `lit` of the `keys` keys that `head` sees have the value 1, the others 0.
+  /// \pre 0 <= lit <= keys
+  const Lane& lane(std::int64_t head, std::int64_t keys, std::int64_t lit);
+
+ private:
+  /// Rows of one sink and number of keys.
+  struct Shared {
+    std::int64_t sink_of = 0;  // The head whose sink it is.
+    std::int64_t keys = 0;
+    std::vector<std::pair<std::int64_t, Lane>> lanes;  // By lit keys, as far as asked.
+  };
+
+  Shared& shared(std::int64_t head, std::int64_t keys);
+  void set_row(const Shared& shared);
+  Lane made(const Shared& shared, std::int64_t lit);
+
+  const model::Scenario& launch_;
+  model::RowBound bound_;
+  std::map<std::pair<std::int64_t, std::int64_t>, Shared> rows_;
+  Shared* last_ = nullptr;           // The one asked for last.
+  const Shared* current_ = nullptr;  // The one that bound_ is set to.
+  std::vector<model::KeyTerm> terms_;
+};
+
+}  // namespace kvcheck::properties

@@ -1,0 +1,75 @@
+// Shares of equal keys beside the exact model.
+#include "properties/uniform_rows.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/Random.h>
+
+#include "kernels/cpu/flash/cpu_flash.h"
+#include "model/oracle.h"
+#include "model/scenario_json.h"
+#include "model/visibility.h"
+#include "properties/convert.h"
+#include "properties/generator.h"
+#include "properties/read_back.h"
+
+namespace kvcheck::properties {
+namespace {
+
+TEST(UniformRows, GiveTheShareOfTheLitKeys) {
+  const auto s = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "smooth_softmax":true,"steps":[{"append":5}]})");
+  UniformRows rows(s, model::ArithmeticProfile{});
+  EXPECT_DOUBLE_EQ(rows.lane(0, 5, 2).output, 2.0 / 6);
+  EXPECT_DOUBLE_EQ(rows.lane(0, 3, 3).output, 3.0 / 4);
+  EXPECT_EQ(rows.lane(0, 0, 0).output, 0);
+  EXPECT_EQ(rows.lane(0, 0, 0).bound, 0);
+  EXPECT_DOUBLE_EQ(sink_mass(s, 0), 1);
+}
+
+/// Outputs and bounds of drawn scenarios under the position code, as the oracle has them.
+TEST(UniformRows, HaveTheBoundsOfTheOracle) {
+  const auto target = kernels::make_cpu_flash();
+  const auto generator = scenario_generator(target->capabilities());
+  std::int64_t compared = 0, sinks = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const auto drawn = generator(rc::Random(seed), static_cast<int>(seed % 100)).value();
+    if (!model::validate(drawn).empty() || drawn.softmax_precision) continue;
+    if (drawn.cache.quantisation.kind != model::QuantisationKind::none) continue;
+    const auto s = with_position_fill(drawn, model::FillKind::position_code, 0);
+    const auto profile = arithmetic_profile(target->capabilities(), s);
+    model::Oracle oracle(s, profile);
+    UniformRows rows(s, profile);
+    for (std::size_t i = 0; i < s.steps.size() && oracle.timeline().steps()[i].defined; ++i) {
+      if (!std::holds_alternative<model::Append>(s.steps[i])) continue;
+      const auto& expected = oracle.expected(i);
+      for (std::int64_t b = 0; b < s.batch; ++b) {
+        const auto& state = oracle.timeline().steps()[i].entries[static_cast<std::size_t>(b)];
+        for (std::int64_t q = 0; q < state.queries; ++q) {
+          for (std::int64_t h = 0; h < s.query_heads; ++h) {
+            const auto seen = model::visible_positions(s, oracle.timeline(), i, b, h, q);
+            for (std::int64_t l = 0; l < s.value_head_size; ++l) {
+              std::int64_t lit = 0;
+              const std::int64_t kv_head = h / (s.query_heads / s.kv_heads);
+              for (const auto p : seen) lit += model::position_lane(s, b, kv_head, p) == l ? 1 : 0;
+              const auto keys = static_cast<std::int64_t>(seen.size());
+              const auto& lane = rows.lane(h, keys, lit);
+              const auto at = model::element_index(s, expected, b, q, h, l);
+              const double bound = expected.bound[at].total();
+              ASSERT_NEAR(lane.output, expected.output[at], 1e-14) << model::content_hash(s);
+              ASSERT_NEAR(lane.bound, bound, 1e-9 * bound) << model::content_hash(s);
+              ++compared;
+              sinks += s.head_sink ? 1 : 0;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 10000);
+  EXPECT_GT(sinks, 100);
+}
+
+}  // namespace
+}  // namespace kvcheck::properties
