@@ -11,11 +11,15 @@ using kernels::Answer;
 
 class MistakenSession final : public kernels::Session {
  public:
-  MistakenSession(std::unique_ptr<kernels::Session> session, Mistake mistake)
-      : session_(std::move(session)), mistake_(std::move(mistake)) {}
+  MistakenSession(std::unique_ptr<kernels::Session> session, const model::Scenario& scenario,
+                  Mistake mistake)
+      : session_(std::move(session)), scenario_(scenario), mistake_(std::move(mistake)) {}
 
   Answer<kernels::StepResult> step(const kernels::StepRequest&) override {
+    const auto& append = std::get<model::Append>(scenario_.steps[at_]);
     kernels::StepRequest with_rows;  // The model asks the scenario, not the request.
+    with_rows.tokens = append.tokens;
+    with_rows.queries = append.queries;
     with_rows.want_rows = true;
     auto answer = session_->step(with_rows);
     if (mistake_) mistake_(at_, std::get<kernels::StepResult>(answer));
@@ -34,6 +38,7 @@ class MistakenSession final : public kernels::Session {
 
  private:
   std::unique_ptr<kernels::Session> session_;
+  model::Scenario scenario_;
   Mistake mistake_;
   std::size_t at_ = 0;
 };
@@ -41,7 +46,8 @@ class MistakenSession final : public kernels::Session {
 class ModelTarget final : public kernels::Target {
  public:
   ModelTarget(const model::Scenario& scenario, Mistake mistake)
-      : mistake_(std::move(mistake)),
+      : scenario_(scenario),
+        mistake_(std::move(mistake)),
         claims_(all_capabilities()),
         target_(make_modelled_target(nullptr)) {
     dynamic_cast<ToldTarget&>(*target_).tell(scenario);
@@ -50,10 +56,11 @@ class ModelTarget final : public kernels::Target {
   Answer<std::unique_ptr<kernels::Session>> open(const kernels::SessionConfig& config) override {
     auto opened = target_->open(config);
     return std::make_unique<MistakenSession>(
-        std::move(std::get<std::unique_ptr<kernels::Session>>(opened)), mistake_);
+        std::move(std::get<std::unique_ptr<kernels::Session>>(opened)), scenario_, mistake_);
   }
 
  private:
+  model::Scenario scenario_;
   Mistake mistake_;
   kernels::Capabilities claims_;
   std::unique_ptr<kernels::Target> target_;
