@@ -105,9 +105,10 @@ class OnnxRuntime(CommandLine):
         judged = {entry["property"]: entry["scenarios"]
                   for entry in json.loads(result.stdout)["properties"]
                   if entry["status"] != "skipped"}
-        self.assertGreaterEqual(len(judged), 6)
-        for name, count in judged.items():
-            self.assertGreater(count, 20, name)
+        for name in ("target.answers", "cache.resident_range", "mask.visible_set",
+                     "values.within_bound", "cache.split_invariance", "cache.rollback_exactness",
+                     "cache.unspecified_rows", "heads.permutation"):
+            self.assertGreater(judged[name], 20, name)
 
 
     def test_full_caches_hold_with_every_optional_input(self):
