@@ -117,6 +117,10 @@ class StepDrawing {
         for (auto& tokens : step.tokens)
           tokens = std::max<std::int64_t>(1, past - draw_.between(0, 5));
       }
+      // An entry with fewer tokens than queries beside long ones: its first queries see nothing.
+      if (family_ == Family::attention_nonpad && s_.batch > 1 && draw_.percent(50)) {
+        step.tokens.back() = draw_.between(0, 1);
+      }
       note(step.tokens);
       s_.steps.emplace_back(step);
       return;
