@@ -30,7 +30,11 @@ Row small_row() {
 /// Programs that stand in for a peer, each with one mistake.
 class BenchRunTest : public testing::Test {
  protected:
-  BenchRunTest() : folder_(fs::path(testing::TempDir()) / "kvcheck_bench_run_test") {
+  // A folder for each test: they may run at the same time.
+  BenchRunTest()
+      : folder_(fs::path(testing::TempDir()) /
+                (std::string("kvcheck_bench_run_") +
+                 testing::UnitTest::GetInstance()->current_test_info()->name())) {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     settings_.target = "cpu-naive";
