@@ -64,6 +64,17 @@ std::vector<std::string> explanation_text(const shrinkers::Explanation& explanat
 
 }  // namespace
 
+shrinkers::CorpusEntry corpus_entry(const FindingRecord& finding) {
+  shrinkers::CorpusEntry entry;
+  entry.scenario = finding.minimal;
+  entry.property = finding.property;
+  entry.target = finding.target;
+  entry.kind = to_string(finding.kind);
+  entry.rule = finding.rule;
+  entry.summary = finding.summary;
+  return entry;
+}
+
 std::string signature(const std::string& property, const std::string& target, Kind kind,
                       const std::string& rule) {
   return fmt::format("{}|{}|{}|{}", property, target, to_string(kind), rule);

@@ -9,6 +9,7 @@
 #include "properties/case_judge.h"
 #include "properties/catalog.h"
 #include "properties/run_record.h"
+#include "shrinkers/corpus.h"
 #include "shrinkers/shrink.h"
 
 namespace kvcheck::properties {
@@ -46,5 +47,8 @@ struct FailsAs {
 shrinkers::StillFails still_fails_with(kernels::Target& target, const Property& property,
                                        const FailsAs& way, int tries,
                                        const FindingOptions& options = {});
+
+/// The minimal scenario of a finding as the corpus keeps it; seed and case index are left out.
+shrinkers::CorpusEntry corpus_entry(const FindingRecord& finding);
 
 }  // namespace kvcheck::properties

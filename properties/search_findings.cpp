@@ -116,13 +116,7 @@ void Search::note_nondeterminism(std::size_t index) {
 
 void Search::store(FindingRecord& finding, const Judgement& judgement) const {
   if (options_.failing.empty()) return;
-  shrinkers::CorpusEntry entry;
-  entry.scenario = finding.minimal;
-  entry.property = finding.property;
-  entry.target = finding.target;
-  entry.kind = to_string(finding.kind);
-  entry.rule = finding.rule;
-  entry.summary = finding.summary;
+  shrinkers::CorpusEntry entry = corpus_entry(finding);
   entry.seed = options_.seed;
   entry.case_index = finding.phase == "random" ? static_cast<std::int64_t>(finding.case_index) : -1;
   finding.file = shrinkers::save(entry, options_.failing).filename().string();

@@ -51,17 +51,6 @@ struct Replay {
   std::string reason;  ///< Why nothing was judged.
 };
 
-shrinkers::CorpusEntry entry_of(const FindingRecord& finding) {
-  shrinkers::CorpusEntry entry;
-  entry.scenario = finding.minimal;
-  entry.property = finding.property;
-  entry.target = finding.target;
-  entry.kind = to_string(finding.kind);
-  entry.rule = finding.rule;
-  entry.summary = finding.summary;
-  return entry;
-}
-
 /// The first finding of the newest run.
 shrinkers::CorpusEntry last_finding(const Store& store) {
   const auto run = store.last_run();
@@ -74,7 +63,7 @@ shrinkers::CorpusEntry last_finding(const Store& store) {
     throw NotReplayable(
         fmt::format("the newest run ({}) has no finding to replay", run->filename().string()));
   }
-  return entry_of(record.findings.front());
+  return corpus_entry(record.findings.front());
 }
 
 shrinkers::CorpusEntry find_entry(const std::string& what, const Store& store) {
@@ -178,7 +167,7 @@ void go_on(const ReplayOptions& options, kernels::Target& target, const Replay& 
       investigate(target, *replay.property, replay.judgement, scenario, investigate_options);
   auto& stream = options.json ? context.err : context.out;
   if (options.shrink) {
-    shrinkers::CorpusEntry entry = entry_of(finding);
+    shrinkers::CorpusEntry entry = corpus_entry(finding);
     const auto file = shrinkers::save(entry, Store::at(options.out).failing());
     stream << fmt::format("shrunk with {} evaluations to {}\n  {}\n", finding.evaluations,
                           file.string(), model::canonical_text(finding.minimal));

@@ -15,8 +15,8 @@ inline constexpr std::int64_t kMistakenPosition = 3, kMistakenPeriod = 5;
 /// query stands before the first key) of the middle query head, whose outputs and intermediates are
 /// those of `mistaken`, and for rows 3, 8, 13, ... of the middle KV head, which `mistaken` gives
 /// out. Of an even number of heads the middle one is the first of the second half: at the last head
-/// a quotient and a remainder are the same. Where `mistaken` declines what `healthy` takes, the rest of
-/// the session is healthy.
+/// a quotient and a remainder are the same. Where `mistaken` declines what `healthy` takes, the
+/// rest of the session is healthy.
 std::unique_ptr<Target> make_one_row(std::unique_ptr<Target> healthy,
                                      std::unique_ptr<Target> mistaken);
 
