@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "model/literal.h"
+#include "model/refusal_collector.h"
 
 namespace kvcheck::model {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::int64_t kMostFirstEntry = 4096;
 
 bool is_gqa(const Scenario& s) { return s.op == Operator::gqa; }
 
-class FeatureChecker {
+class FeatureChecker : private RefusalCollector {
  public:
   explicit FeatureChecker(const Scenario& scenario) : s_(scenario) {}
 
@@ -38,20 +39,6 @@ class FeatureChecker {
   }
 
  private:
-  template <class T>
-  void require(bool ok, std::string_view field, const T& value, std::string_view remedy) {
-    if (ok) return;
-    refusals_.push_back({std::string(field), fmt::format("{}", value), std::string(remedy)});
-  }
-
-  /// The text of the remedy is made only where it is needed: most scenarios are sound.
-  template <class T, class First, class... Rest>
-  void require(bool ok, std::string_view field, const T& value,
-               fmt::format_string<const First&, const Rest&...> remedy, const First& first,
-               const Rest&... rest) {
-    if (!ok) require(false, field, value, fmt::format(remedy, first, rest...));
-  }
-
   void require_default(bool ok, std::string_view field, bool value, std::string_view other) {
     require(ok, field, value, "belongs to {}; leave it out here", other);
   }
@@ -179,7 +166,6 @@ class FeatureChecker {
   }
 
   const Scenario& s_;
-  std::vector<Refusal> refusals_;
 };
 
 void repair_mask(Scenario& s) {

@@ -5,13 +5,14 @@
 #include <fmt/format.h>
 
 #include "model/layout.h"
+#include "model/refusal_collector.h"
 #include "model/scenario.h"
 #include "model/scenario_features.h"
 
 namespace kvcheck::model {
 namespace {
 
-class Checker {
+class Checker : private RefusalCollector {
  public:
   explicit Checker(const Scenario& scenario) : s_(scenario) {}
 
@@ -33,20 +34,6 @@ class Checker {
   }
 
  private:
-  template <class T>
-  void require(bool ok, std::string_view field, const T& value, std::string_view remedy) {
-    if (ok) return;
-    refusals_.push_back({std::string(field), fmt::format("{}", value), std::string(remedy)});
-  }
-
-  /// The text of the remedy is made only where it is needed: most scenarios are sound.
-  template <class T, class First, class... Rest>
-  void require(bool ok, std::string_view field, const T& value,
-               fmt::format_string<const First&, const Rest&...> remedy, const First& first,
-               const Rest&... rest) {
-    if (!ok) require(false, field, value, fmt::format(remedy, first, rest...));
-  }
-
   void require_count(std::string_view field, std::int64_t value) {
     require(value >= 1 && value <= kMaxShape, field, value, "must be between 1 and {}", kMaxShape);
   }
@@ -310,7 +297,6 @@ class Checker {
   }
 
   const Scenario& s_;
-  std::vector<Refusal> refusals_;
   std::int64_t longest_ = 0;
 };
 

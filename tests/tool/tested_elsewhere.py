@@ -70,6 +70,7 @@ TESTED_ELSEWHERE = {
     "kernels/process/sigpipe_block.h": "tests/kernels/process_target_test.cpp",
     "model/arithmetic_profile.cpp": "tests/model/error_bound_test.cpp",
     "model/attention_row.h": "tests/model/oracle_test.cpp",
+    "model/refusal_collector.h": "tests/model/scenario_validate_test.cpp",
     "model/bound_reports.cpp": "tests/model/error_bound_reports_test.cpp",
     "model/calls/attention_call.h": ATTENTION_RULES,
     "model/calls/attention_rule_table.cpp": "tests/tool/call_rules_test.py",
