@@ -1,0 +1,48 @@
+// Global memory of the runtime: allocations with red zones, and what may be done with each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace kvcheck::kernels::simt {
+
+/// What kernels may do with an allocation.
+enum class Use {
+  input,      ///< Read only.
+  output,     ///< Bytes that a launch writes are written once by it.
+  scratch,    ///< Written before it is read, within the launches since reset().
+  read_write  ///< Anything: the cache.
+};
+
+struct Allocation {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  Use use = Use::read_write;
+  std::string name;  ///< "key cache"; defects call it so.
+};
+
+class GlobalMemory {
+ public:
+  GlobalMemory();
+  ~GlobalMemory();
+  GlobalMemory(const GlobalMemory&) = delete;
+  GlobalMemory& operator=(const GlobalMemory&) = delete;
+
+  /// Filled with bytes of signalling NaN; 256 bytes before and behind it belong to nobody.
+  /// Aligned to 256 bytes.
+  std::byte* allocate(std::size_t bytes, Use use, std::string name);
+  void release(std::byte* data);
+
+  /// The allocation that holds the byte; null where none does.
+  const Allocation* find(const void* address) const;
+  /// The nearest one, for the words of a defect; null where there is none at all.
+  const Allocation* nearest(const void* address) const;
+
+ private:
+  std::map<std::uintptr_t, Allocation> allocations_;  // By address of the first byte.
+};
+
+}  // namespace kvcheck::kernels::simt
