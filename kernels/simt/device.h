@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <source_location>
 #include <type_traits>
 
 #include "kernels/cuda/element.h"
@@ -17,7 +16,7 @@
 
 namespace kvcheck::kernels::device {
 
-using Site = std::source_location;
+using Site = simt::Site;
 
 // ---- Where a thread is -------------------------------------------------------------------------
 
