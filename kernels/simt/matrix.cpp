@@ -59,11 +59,27 @@ KVCHECK_INLINE std::int16_t exponent_of(float x) {
   return static_cast<std::int16_t>(size == 0 ? kOfZero : exponent);
 }
 
-float cut_to_float(double x) {
-  if (std::fabs(x) >= 0x1p128) return static_cast<float>(x);  // Infinity.
-  if (std::fabs(x) < 0x1p-126) return static_cast<float>(std::trunc(x * 0x1p149) * 0x1p-149);
+/// Towards zero to f32; infinity where f32 ends.
+KVCHECK_INLINE void cut_to_float(const double (&x)[8], std::array<float, 8>& y) {
   constexpr std::uint64_t kKept = ~((std::uint64_t{1} << 29) - 1);
-  return static_cast<float>(std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & kKept));
+  bool small = false;
+  for (std::size_t n = 0; n < 8; ++n) {
+    small |= std::fabs(x[n]) < 0x1p-126 && x[n] != 0;
+    y[n] = static_cast<float>(std::bit_cast<double>(std::bit_cast<std::uint64_t>(x[n]) & kKept));
+  }
+  for (std::size_t n = 0; n < 8 && small; ++n) {
+    if (std::fabs(x[n]) >= 0x1p-126) continue;
+    y[n] = static_cast<float>(std::trunc(x[n] * 0x1p149) * 0x1p-149);
+  }
+}
+
+// Four columns of a row at a time; compilers split these where registers are shorter.
+using Doubles = double __attribute__((vector_size(32), aligned(8)));
+using Ints = std::int32_t __attribute__((vector_size(16)));
+
+/// Integers nearer to zero. \pre they fit 32 bits
+KVCHECK_INLINE void cut(Doubles& x) {
+  x = __builtin_convertvector(__builtin_convertvector(x, Ints), Doubles);
 }
 
 /// d += a b for one row of a and of d. \pre everything is finite
@@ -77,19 +93,26 @@ KVCHECK_INLINE void add_row(const Elements<16>& a, const Elements<8> (&b)[16],
       largest[n] = std::max(largest[n], sum);
     }
   }
-  double scale[8], sum[8];
-  for (std::size_t n = 0; n < 8; ++n) {
-    scale[n] = power_of_two(kBitsBelow - largest[n]);
-    sum[n] = static_cast<std::int32_t>(static_cast<double>(d[n]) * scale[n]);
-  }
-  for (std::size_t k = 0; k < 16; ++k) {
-    for (std::size_t n = 0; n < 8; ++n) {
-      sum[n] += static_cast<std::int32_t>(a.value[k] * b[k].value[n] * scale[n]);
+  double sums[8];
+  for (std::size_t half = 0; half < 8; half += 4) {
+    Doubles scale, sum;
+    for (std::size_t n = 0; n < 4; ++n) {
+      scale[n] = power_of_two(kBitsBelow - largest[half + n]);
+      sum[n] = static_cast<double>(d[half + n]) * scale[n];
+    }
+    cut(sum);
+    for (std::size_t k = 0; k < 16; ++k) {
+      Doubles term;
+      std::memcpy(&term, &b[k].value[half], sizeof term);
+      term = term * a.value[k] * scale;
+      cut(term);
+      sum += term;
+    }
+    for (std::size_t n = 0; n < 4; ++n) {
+      sums[half + n] = sum[n] * power_of_two(largest[half + n] - kBitsBelow);
     }
   }
-  for (std::size_t n = 0; n < 8; ++n) {
-    d[n] = cut_to_float(sum[n] * power_of_two(largest[n] - kBitsBelow));
-  }
+  cut_to_float(sums, d);
 }
 
 /// A row times a column where something is not finite: IEEE decides, no rounding matters.
