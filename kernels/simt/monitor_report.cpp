@@ -51,10 +51,10 @@ void Monitor::State::report(DefectKind kind, const Step& step, const std::string
 }
 
 void Monitor::State::report_race(const Step& step, const Race& race, const std::string& memory_name,
-                                 std::size_t word, std::size_t of) {
+                                 std::size_t word, std::uint32_t mask, std::size_t of) {
   const Cell earlier = race.earlier;
   if (!wants(DefectKind::data_race, step, earlier.site())) return;
-  const std::uint32_t both = earlier.mask() & Cell::of(0, 0, 15, false, 0).mask();
+  const std::uint32_t both = earlier.mask() & mask;
   const std::size_t byte = word * 4 + static_cast<std::size_t>(std::countr_zero(both));
   const std::string_view before = !race.wrote ? "read" : earlier.atomic() ? "updated" : "written";
   const std::int64_t where = order.block_at(earlier.stamp);
