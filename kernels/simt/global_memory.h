@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,8 +48,12 @@ class GlobalMemory {
   /// The nearest one, for the words of a defect; null where there is none at all.
   const Allocation* nearest(const void* address) const;
 
+  /// What the checks remember; one launch at a time uses it.
+  struct State;
+  State& state() { return *state_; }
+
  private:
-  std::map<std::uintptr_t, Allocation> allocations_;  // By address of the first byte.
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace kvcheck::kernels::simt

@@ -32,7 +32,8 @@ struct Access {
   const void* address = nullptr;
   std::size_t bytes = 0;
   bool write = false;
-  bool atomic = false;
+  bool atomic = false;     ///< Reads too where it writes.
+  bool unaligned = false;  ///< Any address will do: bytes are copied one by one.
   std::uintptr_t code = 0;
   Site site;
 };
