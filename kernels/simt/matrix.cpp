@@ -73,7 +73,8 @@ KVCHECK_INLINE void cut_to_float(const double (&x)[8], std::array<float, 8>& y) 
   }
 }
 
-// Four columns of a row at a time; compilers split these where registers are shorter.
+// All columns of a row at a time, or four; compilers split these where registers are shorter.
+using Shorts = std::int16_t __attribute__((vector_size(16)));
 using Doubles = double __attribute__((vector_size(32), aligned(8)));
 using Ints = std::int32_t __attribute__((vector_size(16)));
 
@@ -85,13 +86,13 @@ KVCHECK_INLINE void cut(Doubles& x) {
 /// d += a b for one row of a and of d. \pre everything is finite
 KVCHECK_INLINE void add_row(const Elements<16>& a, const Elements<8> (&b)[16],
                             std::array<float, 8>& d) {
-  std::int16_t largest[8];
+  Shorts largest;
   for (std::size_t n = 0; n < 8; ++n) largest[n] = std::max(exponent_of(d[n]), kLeastExponent);
   for (std::size_t k = 0; k < 16; ++k) {
-    for (std::size_t n = 0; n < 8; ++n) {
-      const auto sum = static_cast<std::int16_t>(a.exponent[k] + b[k].exponent[n]);
-      largest[n] = std::max(largest[n], sum);
-    }
+    Shorts sum;
+    std::memcpy(&sum, b[k].exponent, sizeof sum);
+    sum += a.exponent[k];
+    largest = sum > largest ? sum : largest;
   }
   double sums[8];
   for (std::size_t half = 0; half < 8; half += 4) {
