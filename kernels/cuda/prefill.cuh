@@ -79,13 +79,12 @@ KV_DEVICE void arrive(const QueryTile& tile) {
 /// One tile: products, logits, softmax, weighted values.
 template <class S>
 KV_DEVICE void add_tile(const AttentionParameters& p, const EntryView& e, const QueryTile& tile,
-                        const KeyTiles& keys, unsigned number, Queries<S>& queries,
-                        unsigned char* query_rows, unsigned char* stage, Softmax<S>& softmax,
-                        Outputs<S>& output) {
+                        const KeyTiles& keys, unsigned number, unsigned char* queries,
+                        unsigned char* stage, Softmax<S>& softmax, Outputs<S>& output) {
   Scores<S> scores;
-  multiply_keys<S>(scores, queries, query_rows, stage);
+  multiply_keys<S>(scores, queries, stage);
   const Scaling scaling = scaling_of<S>(p);
-  const std::int64_t first = keys.first_position + static_cast<std::int64_t>(number) * kKeys;
+  const std::int64_t first = keys.first_position + static_cast<std::int64_t>(number) * S::kKeys;
   unsigned seen = kSeesAll;
   if constexpr (!S::kWide) {
     if (!scaling.direct) seen = masked_logits<S>(scores, p, e, tile, first);
@@ -103,18 +102,12 @@ KV_DEVICE void add_tiles(const AttentionParameters& p, const EntryView& e, const
                          const KeyTiles& keys, unsigned char* shared, Softmax<S>& softmax,
                          Outputs<S>& output) {
   const KeySource source = key_source(p, e, tile, keys);
-  unsigned char* const query_rows = shared + S::kQueryAt;
-  load_queries<S>(query_rows, p, tile);
+  unsigned char* const queries = shared + S::kQueryAt;
+  load_queries<S>(queries, p, tile);
   if constexpr (!has(S::kFault, Fault::prefill_first_tile_not_loaded)) {
     load_keys<S>(shared, source, keys, 0);
   }
   commit_copies();
-  Queries<S> queries;
-  if constexpr (S::kQueryInRegisters) {
-    arrive<S>(tile);
-    KV_UNROLL
-    for (unsigned step = 0; step < S::kLanes / 16; ++step) queries.read(query_rows, step);
-  }
   for (unsigned number = 0; number < keys.count; ++number) {
     unsigned char* const stage = shared + number % 2 * S::kStageBytes;
     unsigned char* const next = shared + (number + 1) % 2 * S::kStageBytes;
@@ -126,9 +119,8 @@ KV_DEVICE void add_tiles(const AttentionParameters& p, const EntryView& e, const
       wait_copies<1>();
       sync_block();
     }
-    add_tile<S>(p, e, tile, keys, number, queries, query_rows, stage, softmax, output);
+    add_tile<S>(p, e, tile, keys, number, queries, stage, softmax, output);
   }
-  if constexpr (S::kQueryInRegisters) sync_block();
 }
 
 template <class S>

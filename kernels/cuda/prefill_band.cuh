@@ -109,14 +109,14 @@ KV_DEVICE KeyTiles key_tiles(const AttentionParameters& p, const EntryView& e,
   // Begins and ends rise with the position, and neighbours' bands touch unless they are empty.
   const bool sees_nothing = p.window == 0 && (p.causal || p.right == 0);
   if (sees_nothing || high.end <= low.begin) return keys;
-  std::int64_t first = low.begin / kKeys;
-  if (has(S::kFault, Fault::prefill_edge_tile_skipped) && low.begin % kKeys != 0) ++first;
-  keys.first_position = first * kKeys;
-  keys.count = static_cast<unsigned>((high.end + kKeys - 1) / kKeys - first);
-  keys.head = between(low.begin - keys.first_position, kKeys);
-  keys.tail = static_cast<unsigned>(high.end - (first + keys.count - 1) * kKeys);
-  const std::int64_t all_begin = (high.begin + kKeys - 1) / kKeys - first;
-  const std::int64_t all_end = low.end <= 0 ? 0 : low.end / kKeys - first;
+  std::int64_t first = low.begin / S::kKeys;
+  if (has(S::kFault, Fault::prefill_edge_tile_skipped) && low.begin % S::kKeys != 0) ++first;
+  keys.first_position = first * S::kKeys;
+  keys.count = static_cast<unsigned>((high.end + S::kKeys - 1) / S::kKeys - first);
+  keys.head = between(low.begin - keys.first_position, S::kKeys);
+  keys.tail = static_cast<unsigned>(high.end - (first + keys.count - 1) * S::kKeys);
+  const std::int64_t all_begin = (high.begin + S::kKeys - 1) / S::kKeys - first;
+  const std::int64_t all_end = low.end <= 0 ? 0 : low.end / S::kKeys - first;
   keys.all_begin = between(all_begin, keys.count);
   keys.all_end = between(all_end, keys.count);
   return keys;
@@ -136,7 +136,7 @@ KV_DEVICE TileBand tile_band(const AttentionParameters& p, const EntryView& e,
                                  ? tile.first_query
                                  : query_row(tile, row).query;
   const Band band = band_of<S>(p, e, position_of<S>(e, query));
-  return {between(band.begin - first, kKeys), between(band.end - first, kKeys)};
+  return {between(band.begin - first, S::kKeys), between(band.end - first, S::kKeys)};
 }
 
 }  // namespace prefill

@@ -8,14 +8,12 @@ namespace kvcheck::kernels::device {
 namespace {
 namespace prefill {
 
-/// Keys of one tile. Tiles begin at multiples of it in absolute positions, whatever the cache.
-constexpr unsigned kKeys = 64;
 constexpr unsigned kPacketBytes = 16;
 constexpr unsigned kPacketLanes = 8;
 
 /// \tparam E of queries, cache and outputs. \tparam kPaddedLanes 64, 128 or 256, no fewer than
 /// head_size and value_head_size. \tparam kIsWide rows and registers for long prompts; without
-/// masks and caps. Two blocks of a wide shape fill a multiprocessor up to 128 lanes, one beyond.
+/// masks and caps.
 template <class E, unsigned kPaddedLanes, bool kIsWide, Fault kPlanted = Fault::none>
 struct Shape {
   using Element = E;
@@ -28,22 +26,23 @@ struct Shape {
   static constexpr unsigned kWarpRows = 16 * kAtoms;
   /// Of a block; at most, where the shape is not wide.
   static constexpr unsigned kThreads = kWide && kLanes == 256 ? 256 : 128;
-  static constexpr unsigned kBlocks = kLanes == 256 ? 1 : kLanes == 128 ? 2 : kWide ? 3 : 4;
+  /// That registers are limited for.
+  static constexpr unsigned kBlocks = kLanes == 256 ? 1 : kWide || kLanes == 128 ? 2 : 4;
 
+  /// Keys of one tile. Tiles begin at multiples of it in absolute positions, whatever the cache.
+  static constexpr unsigned kKeys = kLanes == 256 ? 32 : 64;
   static constexpr unsigned kPackets = kLanes / kPacketLanes;  ///< Of a row in shared memory.
   static constexpr unsigned kRowBytes = kLanes * 2;
   static constexpr unsigned kTileBytes = kKeys * kRowBytes;
   /// Keys, then values.
   static constexpr unsigned kStageBytes = 2 * kTileBytes;
 
-  /// Fragments of the queries stay in registers where there is room for them. Queries then wait in
-  /// the second stage for being read, and the output of the block lies there at the end.
-  static constexpr bool kQueryInRegisters = kAtoms == 1 || kLanes < 128;
-  static constexpr unsigned kQueryAt = kQueryInRegisters ? kStageBytes : 2 * kStageBytes;
+  /// Query rows, and the output of the block at the end, lie behind the two stages.
+  static constexpr unsigned kQueryAt = 2 * kStageBytes;
 
   static constexpr std::uint32_t rows(std::uint32_t threads) { return threads / 32 * kWarpRows; }
   static constexpr std::uint32_t shared_bytes(std::uint32_t threads) {
-    return 2 * kStageBytes + (kQueryInRegisters ? 0 : rows(threads) * kRowBytes);
+    return 2 * kStageBytes + rows(threads) * kRowBytes;
   }
 };
 

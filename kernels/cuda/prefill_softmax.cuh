@@ -44,7 +44,7 @@ KV_DEVICE void hide(Scores<S>& scores, const AttentionParameters& p, const Entry
     for (unsigned half = 0; half < 2; ++half) {
       const TileBand band = tile_band<S>(p, e, tile, thread_row<S>(atom, half), first);
       KV_UNROLL
-      for (unsigned n = 0; n < kKeys / 8; ++n) {
+      for (unsigned n = 0; n < S::kKeys / 8; ++n) {
         KV_UNROLL
         for (unsigned i = 2 * half; i < 2 * half + 2; ++i) {
           const unsigned key = thread_key(n, i);
@@ -75,7 +75,7 @@ template <class S>
 KV_DEVICE void row_logits(Scores<S>& scores, unsigned half, const AttentionParameters& p,
                           const TileBand& band, std::int64_t mask_at, unsigned& bits) {
   KV_UNROLL
-  for (unsigned n = 0; n < kKeys / 8; ++n) {
+  for (unsigned n = 0; n < S::kKeys / 8; ++n) {
     KV_UNROLL
     for (unsigned i = 2 * half; i < 2 * half + 2; ++i) {
       const unsigned key = thread_key(n, i);
@@ -158,7 +158,7 @@ struct Softmax {
       for (unsigned half = 0; half < 2; ++half) {
         float largest = scores[atom][0][2 * half];
         KV_UNROLL
-        for (unsigned n = 0; n < kKeys / 8; ++n) {
+        for (unsigned n = 0; n < S::kKeys / 8; ++n) {
           largest =
               larger(largest, larger(scores[atom][n][2 * half], scores[atom][n][2 * half + 1]));
         }
@@ -171,7 +171,7 @@ struct Softmax {
         top[atom][half] = after;
         float added = 0;
         KV_UNROLL
-        for (unsigned n = 0; n < kKeys / 8; ++n) {
+        for (unsigned n = 0; n < S::kKeys / 8; ++n) {
           KV_UNROLL
           for (unsigned i = 2 * half; i < 2 * half + 2; ++i) {
             scores[atom][n][i] = exp2_approx(fused(scores[atom][n][i], factor, -shift));

@@ -13,7 +13,7 @@ namespace prefill {
 
 /// Base-2 logits, then weights: 8 keys of a tile to each d.
 template <class S>
-using Scores = float[S::kAtoms][kKeys / 8][4];
+using Scores = float[S::kAtoms][S::kKeys / 8][4];
 template <class S>
 using Outputs = float[S::kAtoms][S::kLanes / 8][4];
 
@@ -22,7 +22,7 @@ using Outputs = float[S::kAtoms][S::kLanes / 8][4];
 template <class S>
 KV_DEVICE void load_tile(unsigned char* tile, const unsigned char* rows, unsigned packets,
                          unsigned low, unsigned high, const void* somewhere) {
-  constexpr unsigned kAll = kKeys * S::kPackets;
+  constexpr unsigned kAll = S::kKeys * S::kPackets;
   const unsigned threads = threads_of_block<S>();
   const std::int64_t row_bytes = static_cast<std::int64_t>(packets) * kPacketBytes;
   KV_UNROLL
@@ -61,8 +61,8 @@ template <class S>
 KV_DEVICE void load_keys(unsigned char* stage, const KeySource& from, const KeyTiles& keys,
                          unsigned number) {
   const unsigned low = number == 0 ? keys.head : 0;
-  const unsigned high = number + 1 == keys.count ? keys.tail : kKeys;
-  const std::int64_t row = static_cast<std::int64_t>(number) * kKeys * kPacketBytes;
+  const unsigned high = number + 1 == keys.count ? keys.tail : S::kKeys;
+  const std::int64_t row = static_cast<std::int64_t>(number) * S::kKeys * kPacketBytes;
   load_tile<S>(stage, from.key + row * from.key_packets, from.key_packets, low, high,
                from.somewhere);
   load_tile<S>(stage + S::kTileBytes, from.value + row * from.value_packets, from.value_packets,
@@ -89,35 +89,28 @@ KV_DEVICE void load_queries(unsigned char* queries, const AttentionParameters& p
   }
 }
 
-/// Fragments of the queries of one warp: all of them, or those of one step of 16 lanes.
+/// Fragments of the warp's query rows, of one step of 16 lanes.
 template <class S>
-struct Queries {
-  static constexpr unsigned kSteps = S::kQueryInRegisters ? S::kLanes / 16 : 1;
-  unsigned a[kSteps][S::kAtoms][4];
-
-  KV_DEVICE void read(unsigned char* queries, unsigned step) {
-    unsigned(&to)[S::kAtoms][4] = a[step % kSteps];
-    KV_UNROLL
-    for (unsigned atom = 0; atom < S::kAtoms; ++atom) {
-      const unsigned row = warp_index() * S::kWarpRows + atom * 16 + lane_index() % 16;
-      load_matrix_x4(to[atom], packet_at<S>(queries, row, 2 * step + lane_index() / 16));
-      if constexpr (has(S::kFault, Fault::prefill_rows_swapped)) {
-        const unsigned kept = to[atom][1];
-        to[atom][1] = to[atom][0];
-        to[atom][0] = kept;
-      }
+KV_DEVICE void read_queries(unsigned (&a)[S::kAtoms][4], unsigned char* queries, unsigned step) {
+  KV_UNROLL
+  for (unsigned atom = 0; atom < S::kAtoms; ++atom) {
+    const unsigned row = warp_index() * S::kWarpRows + atom * 16 + lane_index() % 16;
+    load_matrix_x4(a[atom], packet_at<S>(queries, row, 2 * step + lane_index() / 16));
+    if constexpr (has(S::kFault, Fault::prefill_rows_swapped)) {
+      const unsigned kept = a[atom][1];
+      a[atom][1] = a[atom][0];
+      a[atom][0] = kept;
     }
   }
-};
+}
 
 /// q.k of the warp's rows and a tile of keys.
 template <class S>
-KV_DEVICE void multiply_keys(Scores<S>& scores, Queries<S>& queries, unsigned char* query_rows,
-                             unsigned char* keys) {
+KV_DEVICE void multiply_keys(Scores<S>& scores, unsigned char* queries, unsigned char* keys) {
   KV_UNROLL
   for (unsigned atom = 0; atom < S::kAtoms; ++atom) {
     KV_UNROLL
-    for (unsigned n = 0; n < kKeys / 8; ++n) {
+    for (unsigned n = 0; n < S::kKeys / 8; ++n) {
       KV_UNROLL
       for (unsigned i = 0; i < 4; ++i) scores[atom][n][i] = 0;
     }
@@ -125,10 +118,10 @@ KV_DEVICE void multiply_keys(Scores<S>& scores, Queries<S>& queries, unsigned ch
   const unsigned row = lane_index() / 16 * 8 + lane_index() % 8;
   KV_UNROLL
   for (unsigned step = 0; step < S::kLanes / 16; ++step) {
-    if constexpr (!S::kQueryInRegisters) queries.read(query_rows, step);
-    const unsigned(&a)[S::kAtoms][4] = queries.a[step % Queries<S>::kSteps];
+    unsigned a[S::kAtoms][4];
+    read_queries<S>(a, queries, step);
     KV_UNROLL
-    for (unsigned n = 0; n < kKeys / 8; n += 2) {
+    for (unsigned n = 0; n < S::kKeys / 8; n += 2) {
       unsigned r[4];
       load_matrix_x4(r, packet_at<S>(keys, n * 8 + row, 2 * step + lane_index() / 8 % 2));
       const unsigned left[2] = {r[0], r[1]};
@@ -177,7 +170,7 @@ KV_DEVICE void multiply_values(Outputs<S>& output, const Scores<S>& weights, uns
                                unsigned seen) {
   constexpr unsigned kOther = has(S::kFault, Fault::prefill_wrong_half) ? 0 : 1;
   KV_UNROLL
-  for (unsigned step = 0; step < kKeys / 16; ++step) {
+  for (unsigned step = 0; step < S::kKeys / 16; ++step) {
     unsigned a[S::kAtoms][4];
     KV_UNROLL
     for (unsigned atom = 0; atom < S::kAtoms; ++atom) {
