@@ -1,11 +1,37 @@
 // Faults that can be planted into kernels of kernels/cuda, each by a template parameter, so that
-// the healthy kernel holds nothing of them. list_device_faults() states what each does wrong.
+// the healthy kernel holds nothing of them. device_faults() states what each does wrong.
 #pragma once
+
+#include <span>
+#include <string_view>
 
 namespace kvcheck::kernels::device {
 
 enum class Fault {
   none,
+  // append.cuh
+  append_tokens_of_the_batch,
+  append_element_too_many,
+  append_wrong_head,
+  append_offset_narrow,
+  append_clamp_one_short,
+  append_written_twice,
+  // move.cuh
+  move_ascending_only,
+  move_barrier_removed,
+  move_barrier_in_a_branch,
+  move_row_too_many,
+  // unfused.cuh
+  unfused_barrier_removed,
+  unfused_barrier_in_a_branch,
+  unfused_half_a_mask,
+  unfused_tail_uninitialised,
+  unfused_window_one_wide,
+  unfused_empty_row_left,
+  unfused_hidden_times_zero,
+  unfused_wrong_head,
+  unfused_written_twice,
+  unfused_queries_of_the_batch,
   // prefill.cuh
   prefill_wait_missing,
   prefill_stage_too_early,
@@ -30,5 +56,33 @@ enum class Fault {
 
 /// Whether the instantiation with `planted` has the fault `one`.
 consteval bool has(Fault planted, Fault one) { return planted == one; }
+
+/// Faults of one kernel, of which its launch function is instantiated with each.
+template <Fault... kFaults>
+struct FaultList {};
+
+using AppendFaults = FaultList<Fault::append_tokens_of_the_batch, Fault::append_element_too_many,
+                               Fault::append_wrong_head, Fault::append_offset_narrow,
+                               Fault::append_clamp_one_short, Fault::append_written_twice>;
+using MoveFaults = FaultList<Fault::move_ascending_only, Fault::move_barrier_removed,
+                             Fault::move_barrier_in_a_branch, Fault::move_row_too_many>;
+using UnfusedFaults = FaultList<Fault::unfused_barrier_removed, Fault::unfused_barrier_in_a_branch,
+                                Fault::unfused_half_a_mask, Fault::unfused_tail_uninitialised,
+                                Fault::unfused_window_one_wide, Fault::unfused_empty_row_left,
+                                Fault::unfused_hidden_times_zero, Fault::unfused_wrong_head,
+                                Fault::unfused_written_twice, Fault::unfused_queries_of_the_batch>;
+
+struct DeviceFault {
+  Fault fault;
+  std::string_view name;
+  std::string_view kernel;
+  std::string_view statement;
+  /// The kind of defect (kernels/simt/defect.h) that shows it; "values" or "rows" where nothing but
+  /// the numbers are wrong.
+  std::string_view caught_by;
+};
+
+/// All of them, in the order of Fault.
+std::span<const DeviceFault> device_faults();
 
 }  // namespace kvcheck::kernels::device
