@@ -37,6 +37,7 @@ enum class Fault {
   prefill_stage_too_early,
   prefill_barrier_missing,
   prefill_barrier_in_a_branch,
+  prefill_queries_overwritten,
   prefill_first_tile_not_loaded,
   prefill_tail_uninitialised,
   prefill_rows_past_the_end,
@@ -71,6 +72,16 @@ using UnfusedFaults = FaultList<Fault::unfused_barrier_removed, Fault::unfused_b
                                 Fault::unfused_window_one_wide, Fault::unfused_empty_row_left,
                                 Fault::unfused_hidden_times_zero, Fault::unfused_wrong_head,
                                 Fault::unfused_written_twice, Fault::unfused_queries_of_the_batch>;
+
+using PrefillFaults = FaultList<
+    Fault::prefill_wait_missing, Fault::prefill_stage_too_early, Fault::prefill_barrier_missing,
+    Fault::prefill_barrier_in_a_branch, Fault::prefill_queries_overwritten,
+    Fault::prefill_first_tile_not_loaded, Fault::prefill_tail_uninitialised,
+    Fault::prefill_rows_past_the_end, Fault::prefill_half_a_mask, Fault::prefill_no_swizzle,
+    Fault::prefill_rows_swapped, Fault::prefill_wrong_half, Fault::prefill_values_not_transposed,
+    Fault::prefill_diagonal_off_by_one, Fault::prefill_edge_tile_skipped,
+    Fault::prefill_first_querys_band, Fault::prefill_rescale_skipped, Fault::prefill_half_a_sum,
+    Fault::prefill_origin_by_length, Fault::prefill_hidden_value_kept>;
 
 struct DeviceFault {
   Fault fault;

@@ -34,6 +34,8 @@ KV_DEVICE void store_rows(const AttentionParameters& p, const QueryTile& tile,
                           const Softmax<S>& softmax, const Outputs<S>& output,
                           unsigned char* rows) {
   using E = typename S::Element;
+  // The queries that lie there have been read by every lane.
+  if constexpr (!has(S::kFault, Fault::prefill_queries_overwritten)) sync_warp();
   KV_UNROLL
   for (unsigned atom = 0; atom < S::kAtoms; ++atom) {
     KV_UNROLL

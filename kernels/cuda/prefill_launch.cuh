@@ -1,4 +1,5 @@
 // Launches of prefill: which shape a launch takes, and its grid.
+#pragma once
 
 #include "kernels/cuda/kernel_table.h"
 #include "kernels/cuda/prefill.cuh"
