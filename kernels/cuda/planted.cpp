@@ -50,7 +50,7 @@ constexpr DeviceFault kFaults[] = {
     {Fault::prefill_wait_missing, "prefill-wait-missing", "prefill",
      "reads a stage without waiting for its copies", "copy_in_flight"},
     {Fault::prefill_stage_too_early, "prefill-stage-too-early", "prefill",
-     "copies into a stage before every warp has read it", "data_race"},
+     "copies into a stage before every warp has read it", "copy_in_flight"},
     {Fault::prefill_barrier_missing, "prefill-barrier-missing", "prefill",
      "waits for its own copies and not for those of the other threads", "data_race"},
     {Fault::prefill_barrier_in_a_branch, "prefill-barrier-in-a-branch", "prefill",

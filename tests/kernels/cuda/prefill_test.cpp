@@ -58,7 +58,7 @@ TEST(Prefill, WideBlocksUnderEveryOrder) {
 }
 
 TEST(Prefill, HeadSizesThatFillNoTile) {
-  for (const auto [head, value] : {std::pair{8, 8}, {24, 56}, {72, 40}, {40, 136}, {248, 8}}) {
+  for (const auto& [head, value] : {std::pair{8, 8}, {24, 56}, {72, 40}, {40, 136}, {248, 8}}) {
     PrefillCase c = chunk();
     c.head_size = head;
     c.value_head_size = value;
@@ -67,7 +67,7 @@ TEST(Prefill, HeadSizesThatFillNoTile) {
 }
 
 TEST(Prefill, GroupsShareTheirKeys) {
-  for (const auto [query_heads, kv_heads] : {std::pair{4, 4}, {6, 2}, {8, 1}}) {
+  for (const auto& [query_heads, kv_heads] : {std::pair{4, 4}, {6, 2}, {8, 1}}) {
     PrefillCase c = chunk();
     c.query_heads = query_heads;
     c.kv_heads = kv_heads;
