@@ -11,9 +11,10 @@ namespace context = boost::context::detail;
 
 namespace {
 constexpr std::size_t kGuard = 4096;
-}
+constexpr std::size_t kLine = 64;
+}  // namespace
 
-Stack::Stack() {
+Stack::Stack(std::size_t number) : bytes_(kBytes - number * 5 % 64 * kLine) {
   mapping_ = ::mmap(nullptr, kGuard + kBytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping_ == MAP_FAILED) throw std::bad_alloc();
@@ -45,8 +46,8 @@ struct FiberEntry {
 void Fiber::prepare(const Stack& stack, void (*body)(void*), void* argument) {
   body_ = body;
   argument_ = argument;
-  context_ = context::make_fcontext(reinterpret_cast<void*>(stack.end()), Stack::kBytes,
-                                    &FiberEntry::begin);
+  context_ = context::make_fcontext(reinterpret_cast<void*>(stack.end()),
+                                    stack.end() - stack.begin(), &FiberEntry::begin);
 }
 
 void Fiber::switch_between(Fiber& from, Fiber& to) {

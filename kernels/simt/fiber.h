@@ -13,17 +13,20 @@ class Stack {
  public:
   static constexpr std::size_t kBytes = 128 * 1024;  // Only what is touched becomes memory.
 
-  Stack();  ///< \throws std::bad_alloc
+  /// Stacks of different numbers begin at different places within a page, so that the first
+  /// frames of many threads do not fight for the same lines of a processor's cache.
+  explicit Stack(std::size_t number);  ///< \throws std::bad_alloc
   ~Stack();
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
 
   std::uintptr_t begin() const { return reinterpret_cast<std::uintptr_t>(begin_); }
-  std::uintptr_t end() const { return begin() + kBytes; }
+  std::uintptr_t end() const { return begin() + bytes_; }
 
  private:
   void* mapping_;
   std::byte* begin_;  // The lowest byte.
+  std::size_t bytes_;
 };
 
 /// Where execution goes on: the context of a thread of its own stack, or of whoever started one.

@@ -62,7 +62,7 @@ std::vector<std::int64_t> Runner::draw_blocks(std::int64_t count) {
 
 void Runner::make_room() {
   while (lanes_.size() < shape_->threads) {
-    auto stack = std::make_unique<Stack>();
+    auto stack = std::make_unique<Stack>(lanes_.size());
     Lane& lane = lanes_.emplace_back();
     lane.index = static_cast<int>(lanes_.size()) - 1;
     lane.warp = lane.index / 32;
