@@ -19,7 +19,8 @@
 //   exp2_approx(x) tanh_of(x) fused(a, b, c) larger(a, b) smaller(a, b)
 //
 // KV_KERNEL begins a kernel, KV_DEVICE a function that kernels call, KV_SHARED_BYTES(name) names
-// the dynamic shared memory (16-byte aligned), KV_LAUNCH_BOUNDS(threads, blocks) limits registers.
+// the dynamic shared memory (16-byte aligned), KV_LAUNCH_BOUNDS(threads, blocks) limits registers,
+// KV_UNROLL stands before a loop whose indices have to be constants, so that arrays are registers.
 // launch(queue, kernel, shape, parameters) starts a kernel of one parameter structure.
 //
 // Kernels and their functions lie in an anonymous namespace: one program holds both worlds' copies.

@@ -13,6 +13,7 @@
 #define KV_KERNEL __global__
 #define KV_DEVICE __device__ __forceinline__
 #define KV_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+#define KV_UNROLL _Pragma("unroll")
 #define KV_SHARED_BYTES(name) extern __shared__ __align__(16) unsigned char name[]
 
 namespace kvcheck::kernels::device {

@@ -13,6 +13,7 @@
 #define KV_KERNEL
 #define KV_DEVICE inline
 #define KV_LAUNCH_BOUNDS(threads, blocks)
+#define KV_UNROLL
 #define KV_SHARED_BYTES(name) unsigned char* const name = ::kvcheck::kernels::device::shared_bytes()
 
 namespace kvcheck::kernels::device {

@@ -71,7 +71,7 @@ bool Monitor::State::access_shared(const Step& step) {
     Word& word = memory.shared_words[index];
     const Cell cell = Cell::of(order.now(), step.thread, mask, step.atomic, step.site);
     const Race race = note(word, cell, step.write, fence, order);
-    if (race.found()) report_race(step, race, "shared memory", index, mask, shared_bytes);
+    if (race.found()) report_race(step, race, nullptr, index, mask);
   });
   return true;
 }
@@ -122,7 +122,7 @@ void Monitor::State::access_words(const Step& step, Region& region, std::size_t 
     const Cell cell = Cell::of(order.now(), step.thread, mask, step.atomic, step.site);
     const Race race = note(word, cell, step.write, order.launch_begin(), order);
     if (race.found()) {
-      report_race(step, race, region.allocation.name, index, mask, region.bytes);
+      report_race(step, race, &region, index, mask);
     }
   });
 }
@@ -151,7 +151,7 @@ bool Monitor::State::copy_begins(int thread, std::uintptr_t shared, std::uintptr
     mark = static_cast<Mark>((mark & ~mask) | mask << 4);
     const Cell cell = Cell::of(order.now(), thread, mask, false, step.site);
     const Race race = note(memory.shared_words[index], cell, true, order.last_barrier(), order);
-    if (race.found()) report_race(step, race, "shared memory", index, mask, shared_bytes);
+    if (race.found()) report_race(step, race, nullptr, index, mask);
   });
   return true;
 }

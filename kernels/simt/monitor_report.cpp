@@ -19,6 +19,8 @@ std::uintptr_t code_key(const Sites::Entry& entry) {
          static_cast<std::uintptr_t>(entry.site.line());
 }
 
+std::string quoted(const std::string& name) { return "'" + name + "'"; }
+
 /// The line where it was given; otherwise it is looked up at the end.
 SourcePlace place(const Sites::Entry& entry) {
   SourcePlace result = place_of(entry.site);
@@ -50,8 +52,8 @@ void Monitor::State::report(DefectKind kind, const Step& step, const std::string
   if (wants(kind, step, 0)) add(kind, step, {}, detail);
 }
 
-void Monitor::State::report_race(const Step& step, const Race& race, const std::string& memory_name,
-                                 std::size_t word, std::uint32_t mask, std::size_t of) {
+void Monitor::State::report_race(const Step& step, const Race& race, const Region* region,
+                                 std::size_t word, std::uint32_t mask) {
   const Cell earlier = race.earlier;
   if (!wants(DefectKind::data_race, step, earlier.site())) return;
   const std::uint32_t both = earlier.mask() & mask;
@@ -59,6 +61,9 @@ void Monitor::State::report_race(const Step& step, const Race& race, const std::
   const std::string_view before = !race.wrote ? "read" : earlier.atomic() ? "updated" : "written";
   const std::int64_t where = order.block_at(earlier.stamp);
   const std::string others = where == block ? "" : fmt::format(" of block {}", where);
+  const std::size_t of = region == nullptr ? shared_bytes : region->bytes;
+  const std::string memory_name =
+      region == nullptr ? "shared memory" : quoted(region->allocation.name);
   add(DefectKind::data_race, step, earlier,
       fmt::format("byte {} of the {} of {}, {} by thread {}{}, then {} by thread {}", byte, of,
                   memory_name, before, earlier.thread(), others, verb(step), step.thread));
@@ -86,7 +91,7 @@ void Monitor::State::report_shared_mark(const Step& step, std::size_t word, std:
 void Monitor::State::report_global_mark(const Step& step, const Region& region, std::size_t word,
                                         std::uint32_t mask) {
   const Mark mark = region.mark()[word];
-  const std::string& name = region.allocation.name;
+  const std::string name = quoted(region.allocation.name);
   if (!step.write) {
     if (!wants(DefectKind::uninitialised_read, step, 0)) return;
     const std::uint32_t missing = ~(mark | mark >> 4) & mask;
@@ -133,7 +138,7 @@ void Monitor::State::report_outside(const Step& step) {
     describe(shared_begin, shared_bytes, "the shared memory");
   } else if (nearest != nullptr) {
     describe(reinterpret_cast<std::uintptr_t>(nearest->data), nearest->bytes,
-             fmt::format("'{}'", nearest->name));
+             quoted(nearest->name));
   } else {
     where = "is in no allocation; there is none";
   }

@@ -53,8 +53,9 @@ struct Monitor::State {
 
   // monitor_report.cpp: what is found, in words, unless it is known already.
   void report(DefectKind kind, const Step& step, const std::string& detail);
-  void report_race(const Step& step, const Race& race, const std::string& memory_name,
-                   std::size_t word, std::uint32_t mask, std::size_t of);
+  /// \param region null for shared memory
+  void report_race(const Step& step, const Race& race, const Region* region, std::size_t word,
+                   std::uint32_t mask);
   /// Bytes of the block's shared memory that hold nothing, or that a copy is on its way to.
   void report_shared_mark(const Step& step, std::size_t word, std::uint32_t mask);
   /// Bytes of an output that this launch has written, or of scratch that nobody has.

@@ -67,6 +67,7 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/request_check.h": REQUESTS,
     "kernels/cpu/step_check.cpp": REQUESTS,
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
+    "kernels/simt/random.h": "tests/kernels/simt/schedule_test.cpp",
     "kernels/process/child_process.cpp": "tests/kernels/process_target_test.cpp",
     "kernels/process/protocol_json.h": "tests/kernels/session_head_test.cpp",
     "kernels/process/sigpipe_block.h": "tests/kernels/process_target_test.cpp",
