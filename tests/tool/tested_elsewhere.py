@@ -69,6 +69,7 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/request_check.h": REQUESTS,
     "kernels/cpu/step_check.cpp": REQUESTS,
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
+    "kernels/simt/random.h": "tests/kernels/simt/schedule_test.cpp",
     "kernels/cuda/kernel_table.h": LAUNCHERS,
     "kernels/cuda/launchers_gpu.cu": "tests/kernels/cuda/static_gates_test.py",
     "kernels/cuda/launchers_planted.cpp": DEVICE_FAULTS,
