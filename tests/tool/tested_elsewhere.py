@@ -76,6 +76,7 @@ TESTED_ELSEWHERE = {
     "kernels/cuda/no_gpu_kernels.cpp": LAUNCHERS,
     "kernels/cuda/planted_tables.h": DEVICE_FAULTS,
     "kernels/cuda/visible.cuh": "tests/kernels/cuda/unfused_test.cpp",
+    "kernels/simt/random.h": "tests/kernels/simt/schedule_test.cpp",
     "kernels/process/child_process.cpp": "tests/kernels/process_target_test.cpp",
     "kernels/process/protocol_json.h": "tests/kernels/session_head_test.cpp",
     "kernels/process/sigpipe_block.h": "tests/kernels/process_target_test.cpp",
