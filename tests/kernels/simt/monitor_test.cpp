@@ -42,12 +42,6 @@ struct Watched {
   }
 };
 
-std::string sentences(const std::vector<Defect>& defects) {
-  std::string text;
-  for (const Defect& defect : defects) text += defect.sentence() + "\n";
-  return text;
-}
-
 TEST(Monitor, RightKernelsHaveNoDefect) {
   for (const WatchedKernel& kernel : right_kernels()) {
     for (const Order order : kAllOrders) {
@@ -56,7 +50,7 @@ TEST(Monitor, RightKernelsHaveNoDefect) {
         kernel.run(watched.test.queue, watched.buffers);
         const std::vector<Defect> defects = watched.test.queue.take_defects();
         ASSERT_TRUE(defects.empty()) << kernel.name << ", " << to_string(order) << ":\n"
-                                     << sentences(defects);
+                                     << testing::PrintToString(sentences(defects));
       }
     }
   }
@@ -90,7 +84,7 @@ TEST(Monitor, EveryWrongKernelIsFound) {
                                 [&](const Defect& defect) { return is_expected(kernel, defect); }))
             << kernel.name << ", " << to_string(order) << " " << seed << ", lines " << line_of(0)
             << " and " << line_of(1) << ":\n"
-            << sentences(defects);
+            << testing::PrintToString(sentences(defects));
       }
     }
   }
@@ -98,7 +92,7 @@ TEST(Monitor, EveryWrongKernelIsFound) {
 
 TEST(Monitor, DefectsAreTheSameInEveryRun) {
   for (const WrongKernel& kernel : wrong_kernels()) {
-    std::vector<std::string> runs;
+    std::vector<std::vector<std::string>> runs;
     for (int run = 0; run < 2; ++run) {
       Watched watched({Order::random, 7});
       kernel.run(watched.test.queue, watched.buffers);
