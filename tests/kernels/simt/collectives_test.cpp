@@ -19,7 +19,7 @@ void under_all_orders(void (*kernel)(Out), Check check) {
       simt::TestQueue test({order, seed});
       std::uint32_t out[64][8] = {};
       launch(test.queue, kernel, {.grid = {}, .threads = 64}, Out{&out[0][0]});
-      EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+      EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
       for (std::uint32_t thread = 0; thread < 64; ++thread) check(thread, out[thread]);
     }
   }
@@ -161,7 +161,7 @@ TEST(Collectives, ExitedLanesAreNotWaitedFor) {
     simt::TestQueue test({order, 4});
     std::uint32_t out[256] = {};
     launch(test.queue, goes_on_without, {.grid = {}, .threads = 32}, Out{out});
-    EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+    EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
     EXPECT_EQ(out[0], 0xfffffff7U);
   }
 }

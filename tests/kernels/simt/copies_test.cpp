@@ -144,7 +144,7 @@ TEST(Copies, AWaitAndABarrierHandThemToOthers) {
     for (std::uint32_t i = 0; i < 256; ++i) from[i] = i;
     launch(test.queue, copy_rows, {.grid = {}, .threads = 64, .shared_bytes = 1024},
            CopyRows{from, to, 12});
-    EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+    EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
     for (std::uint32_t i = 0; i < 256; ++i) {
       EXPECT_EQ(to[i], i % 4 == 3 ? 0 : (i + 4) % 256) << i;
     }

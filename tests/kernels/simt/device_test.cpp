@@ -28,7 +28,7 @@ TEST(Device, PacketsAreSixteenBytes) {
     auto* const to = test.allocate<std::uint32_t>(256, simt::Use::output);
     for (std::uint32_t i = 0; i < 256; ++i) from[i] = i;
     launch(test.queue, move_packets, {.grid = {}, .threads = 32}, Arrays{to, from});
-    EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+    EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
     for (std::uint32_t i = 0; i < 256; ++i) EXPECT_EQ(to[i], i ^ 4U);
   }
 }
@@ -78,7 +78,7 @@ TEST(Device, AtomicsLoseNothing) {
     std::vector<unsigned> seen(256);
     launch(test.queue, total, {.grid = {2, 1, 1}, .threads = 128},
            Totals{count, sum, most, seen.data()});
-    EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+    EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
     EXPECT_EQ(*count, 256U);
     EXPECT_EQ(*sum, 128.0F);
     EXPECT_EQ(*most, -44);  // 256 - 300: thread 110 has 770 = 2 * 257 + 256.
@@ -122,7 +122,7 @@ TEST(Device, LdmatrixHandsOutRowsOrColumns) {
     std::vector<std::uint32_t> out(32 * 12);
     launch(test.queue, load_all, {.grid = {}, .threads = 32, .shared_bytes = 1024},
            Loads{out.data()});
-    EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+    EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
     for (std::uint32_t lane = 0; lane < 32; ++lane) {
       for (std::uint32_t i = 0; i < 4; ++i) {
         const std::uint32_t plain = 1000 * i + 10 * (lane / 4) + 2 * (lane % 4);
@@ -203,7 +203,7 @@ TEST(Device, MatrixProductsOfAWarp) {
       simt::TestQueue test({order, 1});
       float d[128] = {};
       launch(test.queue, kernel, {.grid = {}, .threads = 32}, Product{d});
-      EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+      EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
       EXPECT_EQ(test.queue.counters().matrix_products, 1);
       for (int m = 0; m < 16; ++m) {
         for (int n = 0; n < 8; ++n) {

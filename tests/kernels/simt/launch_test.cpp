@@ -41,7 +41,7 @@ TEST(Launch, WhatTheHardwareTakesIsRun) {
     simt::TestQueue test;
     std::uint32_t out[1] = {};
     launch(test.queue, count, shape, Out{out});
-    EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+    EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
     EXPECT_EQ(out[0], shape.grid.x * shape.grid.y * shape.grid.z * shape.threads);
   }
 }
@@ -62,7 +62,7 @@ TEST(Launch, QueuesRunSideBySide) {
     for (int i = 0; i < 5; ++i) {
       launch(test.queue, meet_often, {.grid = {4, 1, 1}, .threads = 128}, Out{out.data()});
     }
-    EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+    EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
     EXPECT_EQ(test.queue.counters().block_barriers, 5 * 4 * 50);
     return out;
   };

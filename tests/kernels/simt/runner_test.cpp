@@ -32,7 +32,7 @@ TEST(Runner, RunsEachThreadOfEachBlockOnce) {
     simt::TestQueue test({order, 9});
     std::vector<std::uint32_t> out(2 * 3 * 4 * 96 * 8);
     launch(test.queue, who_am_i, {.grid = {2, 3, 4}, .threads = 96}, Out{out.data()});
-    EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+    EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
     const std::uint32_t* at = out.data();
     for (std::uint32_t z = 0; z < 4; ++z) {
       for (std::uint32_t y = 0; y < 3; ++y) {
@@ -69,7 +69,7 @@ TEST(Runner, ABarrierWaitsForAllThreads) {
       std::vector<std::uint32_t> out(5 * threads);
       launch(test.queue, rotate,
              {.grid = {5, 1, 1}, .threads = threads, .shared_bytes = 4 * threads}, Out{out.data()});
-      EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+      EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
       EXPECT_EQ(test.queue.counters().block_barriers, 5 * 6);
       for (std::uint32_t i = 0; i < out.size(); ++i) {
         EXPECT_EQ(out[i], (i % threads + 99) % threads) << i;

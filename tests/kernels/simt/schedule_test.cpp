@@ -45,7 +45,7 @@ std::vector<int> trace(simt::Order order, std::uint64_t seed, int launches = 1) 
     steps.clear();
     launch(test.queue, walk, {.grid = {4, 1, 1}, .threads = 96}, Trace{&steps});
   }
-  EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+  EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
   EXPECT_EQ(steps.size(), 4U * 96 * 3);
   return steps;
 }

@@ -142,7 +142,7 @@ TEST(Stuck, AChainOfMasksIsNoDeadlock) {
   for (const simt::Order order : simt::kAllOrders) {
     simt::TestQueue test({order, 8});
     launch(test.queue, chain, {.grid = {}, .threads = 64}, Nothing{});
-    EXPECT_EQ(simt::sentences(test.queue.take_defects()), std::vector<std::string>{});
+    EXPECT_EQ(simt::sentences_of(test.queue.take_defects()), std::vector<std::string>{});
   }
 }
 

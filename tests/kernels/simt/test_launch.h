@@ -29,7 +29,7 @@ struct TestQueue {
 };
 
 /// Sentences of the defects, so that a failure shows what was found.
-inline std::vector<std::string> sentences(const std::vector<Defect>& defects) {
+inline std::vector<std::string> sentences_of(const std::vector<Defect>& defects) {
   std::vector<std::string> all;
   for (const Defect& defect : defects) all.push_back(defect.sentence());
   return all;
@@ -38,7 +38,7 @@ inline std::vector<std::string> sentences(const std::vector<Defect>& defects) {
 /// The one defect of the launch; says so where there is another number of them.
 inline Defect only_defect(SimtQueue& queue) {
   const std::vector<Defect> defects = queue.take_defects();
-  EXPECT_EQ(defects.size(), 1U) << testing::PrintToString(sentences(defects));
+  EXPECT_EQ(defects.size(), 1U) << testing::PrintToString(sentences_of(defects));
   return defects.empty() ? Defect{} : defects.front();
 }
 
