@@ -50,7 +50,7 @@ TEST(Monitor, RightKernelsHaveNoDefect) {
         kernel.run(watched.test.queue, watched.buffers);
         const std::vector<Defect> defects = watched.test.queue.take_defects();
         ASSERT_TRUE(defects.empty()) << kernel.name << ", " << to_string(order) << ":\n"
-                                     << testing::PrintToString(sentences(defects));
+                                     << testing::PrintToString(sentences_of(defects));
       }
     }
   }
@@ -84,7 +84,7 @@ TEST(Monitor, EveryWrongKernelIsFound) {
                                 [&](const Defect& defect) { return is_expected(kernel, defect); }))
             << kernel.name << ", " << to_string(order) << " " << seed << ", lines " << line_of(0)
             << " and " << line_of(1) << ":\n"
-            << testing::PrintToString(sentences(defects));
+            << testing::PrintToString(sentences_of(defects));
       }
     }
   }
@@ -96,7 +96,7 @@ TEST(Monitor, DefectsAreTheSameInEveryRun) {
     for (int run = 0; run < 2; ++run) {
       Watched watched({Order::random, 7});
       kernel.run(watched.test.queue, watched.buffers);
-      runs.push_back(sentences(watched.test.queue.take_defects()));
+      runs.push_back(sentences_of(watched.test.queue.take_defects()));
     }
     EXPECT_EQ(runs[0], runs[1]) << kernel.name;
   }
