@@ -56,8 +56,16 @@ TEST(Monitor, RightKernelsHaveNoDefect) {
   }
 }
 
+std::vector<WrongKernel> all_wrong_kernels() {
+  std::vector<WrongKernel> all(racing_kernels().begin(), racing_kernels().end());
+  all.insert(all.end(), wrong_kernels().begin(), wrong_kernels().end());
+  return all;
+}
+
 bool is_at(const SourcePlace& place, int line) {
-  return place.file == "tests/kernels/simt/wrong_kernels.cpp" && place.line == line;
+  return (place.file == "tests/kernels/simt/racing_kernels.cpp" ||
+          place.file == "tests/kernels/simt/wrong_kernels.cpp") &&
+         place.line == line;
 }
 
 bool is_expected(const WrongKernel& kernel, const Defect& defect) {
@@ -74,7 +82,7 @@ bool is_expected(const WrongKernel& kernel, const Defect& defect) {
 }
 
 TEST(Monitor, EveryWrongKernelIsFound) {
-  for (const WrongKernel& kernel : wrong_kernels()) {
+  for (const WrongKernel& kernel : all_wrong_kernels()) {
     for (const Order order : kAllOrders) {
       for (std::uint64_t seed = 0; seed < 20; ++seed) {
         Watched watched({order, seed});
@@ -91,7 +99,7 @@ TEST(Monitor, EveryWrongKernelIsFound) {
 }
 
 TEST(Monitor, DefectsAreTheSameInEveryRun) {
-  for (const WrongKernel& kernel : wrong_kernels()) {
+  for (const WrongKernel& kernel : all_wrong_kernels()) {
     std::vector<std::vector<std::string>> runs;
     for (int run = 0; run < 2; ++run) {
       Watched watched({Order::random, 7});
