@@ -187,7 +187,7 @@ void Runner::make_ready(Lane& lane) {
 
 void Runner::run_next() {
   Lane& from = self();
-  if (!from.copies.empty()) from.copies.drift(random_);
+  if (from.copies.drifts()) from.copies.drift(random_);
   const int next = ready_.take(std::exchange(from_the_start_, false) ? -1 : from.index, random_);
   if (next < 0) {
     if (live_ > 0) {
