@@ -20,7 +20,7 @@
 //
 // KV_KERNEL begins a kernel, KV_DEVICE a function that kernels call, KV_SHARED_BYTES(name) names
 // the dynamic shared memory (16-byte aligned), KV_LAUNCH_BOUNDS(threads, blocks) limits registers,
-// KV_UNROLL stands before a loop that shall vanish.
+// KV_UNROLL stands before a loop whose indices have to be constants, so that arrays are registers.
 // launch(queue, kernel, shape, parameters) starts a kernel of one parameter structure.
 //
 // Kernels and their functions lie in an anonymous namespace: one program holds both worlds' copies.
