@@ -200,6 +200,16 @@ class StepDrawing {
     return target_.has(family_ == Family::gqa_block ? "ragged_prompt_block" : "ragged_prompt");
   }
 
+  /// An entry that has no token yet stays so every second time, while others are long: all its
+  /// queries see nothing then, not the first ones alone.
+  void keep_empty(std::vector<std::int64_t>& tokens) {
+    if (longest() == 0) return;
+    for (std::size_t b = 0; b < tokens.size(); ++b) {
+      const bool empty = lengths_[b] == 0 && draw_.percent(50);
+      if (empty && std::count(tokens.begin(), tokens.end(), 0) + 1 < s_.batch) tokens[b] = 0;
+    }
+  }
+
   void draw_append() {
     const bool chunk = !gqa() || s_.batch == 1 || longest() == 0 || target_.has("batched_chunks");
     const std::int64_t count = s_.steps.empty() ? prompt_length() : step_tokens();
@@ -211,6 +221,7 @@ class StepDrawing {
         n = std::max<std::int64_t>(idle && draw_.percent(20) ? 0 : 1, draw_.between(0, count));
       if (*std::max_element(step.tokens.begin(), step.tokens.end()) == 0) step.tokens[0] = 1;
     }
+    if (sizes_.context > 0 && family_ == Family::attention_nonpad) keep_empty(step.tokens);
     step.queries = step.tokens;
     if (!gqa()) {
       step.queries = for_entries(step.tokens.front());
