@@ -210,6 +210,16 @@ class StepDrawing {
     }
   }
 
+  /// Beside long entries one that has a key or two is asked for more queries than it has keys.
+  void ask_before_keys(Append& step) {
+    for (std::size_t b = 0; b < lengths_.size(); ++b) {
+      const std::int64_t keys = lengths_[b] + step.tokens[b];
+      if (family_ == Family::attention_nonpad && keys > 0 && keys < 4 && draw_.percent(60)) {
+        step.queries = for_entries(keys + draw_.between(1, 2));
+      }
+    }
+  }
+
   void draw_append() {
     const bool chunk = !gqa() || s_.batch == 1 || longest() == 0 || target_.has("batched_chunks");
     const std::int64_t count = s_.steps.empty() ? prompt_length() : step_tokens();
@@ -227,6 +237,7 @@ class StepDrawing {
       step.queries = for_entries(step.tokens.front());
       if (target_.has("queries_differ") && draw_.percent(50)) {
         step.queries = for_entries(draw_.pick({1, 1, 2, 3, step.tokens.front() + 1}));
+        if (sizes_.context > 0) ask_before_keys(step);
       }
       if (step.queries.front() == 0) step.queries = for_entries(1);
     } else if (target_.has("queryless_append") && draw_.percent(6)) {
