@@ -38,7 +38,7 @@ constexpr bool takes_decode_matrix(const AttentionShape& shape) {
 }
 inline constexpr std::int64_t kMatrixRows = 8;
 
-/// 16-bit rows; any number of queries whose tiles of 16 rows and more are fewer than 2^31.
+/// 16-bit rows, any number of queries.
 constexpr bool takes_prefill(const AttentionShape& shape) { return takes_decode_matrix(shape); }
 /// From so many rows on it is faster than the others: they fill the tile of one of its blocks.
 inline constexpr std::int64_t kPrefillRows = 64;
