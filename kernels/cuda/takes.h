@@ -32,9 +32,11 @@ constexpr bool takes_decode(const AttentionShape& shape) {
          padded_head(shape.head_size, shape.value_head_size) != 0 && shape.rows > 0;
 }
 
-/// The same without int8. It is the faster one from kMatrixRows rows on.
+/// The same without int8, and heads of up to 128 lanes: the sums of wider ones do not fit a warp's
+/// registers. It is the faster one from kMatrixRows rows on.
 constexpr bool takes_decode_matrix(const AttentionShape& shape) {
-  return !shape.int8_cache && takes_decode(shape);
+  return !shape.int8_cache && takes_decode(shape) &&
+         padded_head(shape.head_size, shape.value_head_size) <= 128;
 }
 inline constexpr std::int64_t kMatrixRows = 8;
 
@@ -47,11 +49,11 @@ constexpr int decode_tile(int padded, bool int8_cache) {
 /// Keys that one warp of `decode_matrix` takes at a time: a multiple of the 16 of an mma.
 constexpr int decode_matrix_tile(int padded) { return padded == 64 ? 32 : 16; }
 
-/// Threads of a block at most, and what is best on an H200: decode, decode_matrix.
+/// Threads of a block at most, for either kernel: four warps, each with tiles of its own.
 inline constexpr std::uint32_t kDecodeThreads = 128;
 
 /// AttentionParameters::split_positions is a multiple of this for either kernel, whatever the
-/// launch: the tiles of eight warps of the narrowest head.
+/// launch: a multiple of what four warps take at a time.
 inline constexpr std::int64_t kSplitUnit = 256;
 
 }  // namespace kvcheck::kernels::device
