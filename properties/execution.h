@@ -11,6 +11,7 @@
 #include "model/scenario.h"
 #include "model/timeline.h"
 #include "properties/tensor_change.h"
+#include "properties/verdict.h"
 
 namespace kvcheck::properties {
 
@@ -22,6 +23,9 @@ struct StepAnswer {
   kernels::Failure::Kind broke_as = kernels::Failure::Kind::crash;
   kernels::StepResult result;  ///< Of an append; rows also after a rollback or a past.
 };
+
+/// What a break is called in a finding.
+Kind to_kind(kernels::Failure::Kind kind);
 
 struct Execution {
   StepAnswer open;

@@ -5,12 +5,10 @@
 #include <cstdint>
 
 #include "kernels/cuda/parameters.h"
+#include "kernels/cuda/planted.h"
 #include "kernels/cuda/queue.h"
 
 namespace kvcheck::kernels::device {
-
-/// What the elements of queries, outputs and, unless quantised, cache rows are.
-enum class Element { f32, f16, bf16 };
 
 /// How one launch of attention is cut.
 struct AttentionLaunch {
@@ -19,6 +17,7 @@ struct AttentionLaunch {
   std::uint32_t threads = 128;  ///< Of a block, where the kernel leaves a choice.
 };
 
+/// A launch that is null is of a kernel that this world does not have.
 struct KernelTable {
   void (*append)(Queue&, const AppendParameters&);
   void (*move)(Queue&, const MoveParameters&);
@@ -31,5 +30,14 @@ struct KernelTable {
   /// Tiles of queries on matrix units.
   void (*prefill)(Queue&, const AttentionLaunch&, const AttentionParameters&);
 };
+
+/// Null where the build had no CUDA compiler; why_no_gpu_kernels() says why.
+const KernelTable* gpu_kernels();
+/// Empty where gpu_kernels() are there.
+const char* why_no_gpu_kernels();
+
+const KernelTable& simt_kernels();
+/// Those of the SIMT runtime with one fault planted.
+KernelTable planted_kernels(Fault fault);
 
 }  // namespace kvcheck::kernels::device

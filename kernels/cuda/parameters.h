@@ -6,6 +6,9 @@
 
 namespace kvcheck::kernels::device {
 
+/// What the elements of new rows, queries, outputs and, unless quantised, cache rows are.
+enum class Element : std::int32_t { f32, f16, bf16 };
+
 /// One batch entry as attention sees it: rows of the cache, or of the stage that its step runs on.
 /// Row r of KV head n begins at key + n * key_head_stride + r * (bytes of a row), and so for value;
 /// rows lie next to each other. Row r holds position first_position + r.
@@ -68,7 +71,9 @@ struct AppendEntry {
   std::int64_t tokens;
 };
 
-/// Stores new rows, quantised to int8 where scales are given.
+/// Stores new rows, quantised to int8 where scales are given: code = round(x * r), r the f32
+/// nearest to 1 / scale or 1 where the scale is 0, ties to even, clamped to [-128, 127]; a NaN
+/// gives 127.
 struct AppendParameters {
   const AppendEntry* entries;  ///< [batch]
   const void* key;             ///< [batch, tokens, kv_heads, head_size]
@@ -77,7 +82,7 @@ struct AppendParameters {
   const float* value_scale;
   std::int64_t tokens;  ///< Most of any entry.
   std::int32_t batch, kv_heads, head_size, value_head_size;
-  std::int32_t element_bytes;  ///< Of key and value as given: 2 or 4.
+  Element element;  ///< Of key and value as given.
   bool per_channel;
 };
 

@@ -40,6 +40,11 @@ constexpr bool takes_decode_matrix(const AttentionShape& shape) {
 }
 inline constexpr std::int64_t kMatrixRows = 8;
 
+/// 16-bit rows; any number of queries whose tiles of 16 rows and more are fewer than 2^31.
+constexpr bool takes_prefill(const AttentionShape& shape) { return takes_decode_matrix(shape); }
+/// From so many rows on it is faster than the others: they fill the tile of one of its blocks.
+inline constexpr std::int64_t kPrefillRows = 64;
+
 /// Keys that one warp of `decode` takes at a time: what fills 4 KiB, at most 32.
 constexpr int decode_tile(int padded, bool int8_cache) {
   const int keys = 4096 / (padded * (int8_cache ? 1 : 2));

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/simt/site.h"
+
 namespace kvcheck::kernels::simt {
 
 enum class DefectKind {
@@ -12,6 +14,7 @@ enum class DefectKind {
   out_of_bounds,
   misaligned,
   uninitialised_read,
+  input_written,  ///< A store to memory that kernels may only read.
   written_twice,
   not_written,
   barrier_divergence,
@@ -30,6 +33,12 @@ struct SourcePlace {
   int line = 0;
   std::uintptr_t code = 0;  ///< Address of the instruction behind the access; 0 = none.
 };
+
+/// The place with its path as it is in the repository.
+SourcePlace place_of(Site site);
+/// What follows the root of the repository: "/home/x/kvcheck/kernels/cuda/decode.cuh" is
+/// "kernels/cuda/decode.cuh". Other paths stay as they are.
+std::string repository_path(std::string_view path);
 
 struct Defect {
   DefectKind kind = DefectKind::data_race;

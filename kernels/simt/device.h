@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <cstring>
-#include <source_location>
 #include <type_traits>
 
 #include "kernels/cuda/element.h"
-#include "kernels/simt/launch.h"
+#include "kernels/cuda/queue.h"
+#include "kernels/simt/site.h"
 
 #define KV_KERNEL
 #define KV_DEVICE inline
@@ -18,7 +18,7 @@
 
 namespace kvcheck::kernels::device {
 
-using Site = std::source_location;
+using Site = simt::Site;
 
 // ---- Where a thread is -------------------------------------------------------------------------
 
@@ -88,32 +88,52 @@ void fence_device();
 
 // ---- Matrices ----------------------------------------------------------------------------------
 
-void load_matrices(unsigned* out, int count, bool transposed, const void* row, Site site);
+// By value, so that the fragments of a kernel stay in registers, where no access is watched.
+struct Sums {
+  float value[4];
+};
+struct Words {
+  std::uint32_t word[4];
+};
+
+enum class MatrixLoad { x2, x4, x2_transposed, x4_transposed };
+Words load_matrices(MatrixLoad how, const void* row, Site site);
 inline void load_matrix_x4(unsigned (&r)[4], const void* row, Site site = Site::current()) {
-  load_matrices(r, 4, false, row, site);
+  const Words words = load_matrices(MatrixLoad::x4, row, site);
+  for (int i = 0; i < 4; ++i) r[i] = words.word[i];
 }
 inline void load_matrix_x4_transposed(unsigned (&r)[4], const void* row,
                                       Site site = Site::current()) {
-  load_matrices(r, 4, true, row, site);
+  const Words words = load_matrices(MatrixLoad::x4_transposed, row, site);
+  for (int i = 0; i < 4; ++i) r[i] = words.word[i];
 }
 inline void load_matrix_x2(unsigned (&r)[2], const void* row, Site site = Site::current()) {
-  load_matrices(r, 2, false, row, site);
+  const Words words = load_matrices(MatrixLoad::x2, row, site);
+  for (int i = 0; i < 2; ++i) r[i] = words.word[i];
 }
 inline void load_matrix_x2_transposed(unsigned (&r)[2], const void* row,
                                       Site site = Site::current()) {
-  load_matrices(r, 2, true, row, site);
+  const Words words = load_matrices(MatrixLoad::x2_transposed, row, site);
+  for (int i = 0; i < 2; ++i) r[i] = words.word[i];
 }
 
-void multiply_add_f16(float* d, const unsigned* a, const unsigned* b, Site site);
-void multiply_add_bf16(float* d, const unsigned* a, const unsigned* b, Site site);
+/// `b` in the first two words. Products and sums as kernels/simt/matrix.h states them.
+Sums multiply_add_f16(Sums d, Words a, Words b, Site site);
+Sums multiply_add_bf16(Sums d, Words a, Words b, Site site);
 template <class E>
 void multiply_add(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                   Site site = Site::current()) {
+  const Sums before{{d[0], d[1], d[2], d[3]}};
+  const Words left{{a[0], a[1], a[2], a[3]}};
+  const Words right{{b[0], b[1], 0, 0}};
+  Sums after;
   if constexpr (std::is_same_v<E, F16>) {
-    multiply_add_f16(d, a, b, site);
+    after = multiply_add_f16(before, left, right, site);
   } else {
-    multiply_add_bf16(d, a, b, site);
+    static_assert(std::is_same_v<E, BF16>);
+    after = multiply_add_bf16(before, left, right, site);
   }
+  for (int i = 0; i < 4; ++i) d[i] = after.value[i];
 }
 
 // ---- Numbers -----------------------------------------------------------------------------------
@@ -145,15 +165,19 @@ Pair unpack(unsigned word) {
           to_float(E{static_cast<std::uint16_t>(word >> 16)})};
 }
 
-/// What the GPU's approximation promises at least: correct to 2 units of the last place; results
-/// below the least normal number are 0.
+/// The power rounded correctly, which is within the 2 units of the last place that the GPU's
+/// approximation promises; as there, results below the least normal number are 0.
 float exp2_approx(float x);
-float tanh_of(float x);
+float tanh_of(float x);  ///< Rounded correctly.
 float fused(float a, float b, float c);
-float larger(float a, float b);
+float larger(float a, float b);  ///< The number where one is none; +0 is above -0.
 float smaller(float a, float b);
 
 // ---- Launches ----------------------------------------------------------------------------------
+
+/// Runs body(parameters) as every thread. \pre the queue is a simt::SimtQueue
+void run_kernel(Queue& queue, void (*body)(const void*), const LaunchShape& shape,
+                const void* parameters);
 
 // Static: the same name stands for another function in the translation units of the other world.
 template <class Parameters>
@@ -169,7 +193,7 @@ static void launch(Queue& queue, void (*kernel)(Parameters), const LaunchShape& 
     }
   };
   const Call call{kernel, parameters};
-  static_cast<simt::SimtQueue&>(queue).run(&Call::run, shape, &call);
+  run_kernel(queue, &Call::run, shape, &call);
 }
 
 }  // namespace kvcheck::kernels::device

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+
+#include "kernels/simt/defect.h"
 
 namespace kvcheck::kernels::simt {
 
@@ -13,7 +14,7 @@ namespace kvcheck::kernels::simt {
 enum class Use {
   input,      ///< Read only.
   output,     ///< Bytes that a launch writes are written once by it.
-  scratch,    ///< Written before it is read, within the launches since reset().
+  scratch,    ///< Written before it is read, within the launches since begin_step().
   read_write  ///< Anything: the cache.
 };
 
@@ -36,13 +37,23 @@ class GlobalMemory {
   std::byte* allocate(std::size_t bytes, Use use, std::string name);
   void release(std::byte* data);
 
+  /// Scratch and outputs hold nothing again: a step begins, of one launch or several.
+  void begin_step();
+  /// The first byte of [begin, begin + bytes), all of one output, that no launch has written since
+  /// begin_step(). Rows that a step must leave alone are not asked for.
+  std::optional<Defect> check_written(const void* begin, std::size_t bytes) const;
+
   /// The allocation that holds the byte; null where none does.
   const Allocation* find(const void* address) const;
   /// The nearest one, for the words of a defect; null where there is none at all.
   const Allocation* nearest(const void* address) const;
 
+  /// What the checks remember; one launch at a time uses it.
+  struct State;
+  State& state() { return *state_; }
+
  private:
-  std::map<std::uintptr_t, Allocation> allocations_;  // By address of the first byte.
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace kvcheck::kernels::simt

@@ -12,6 +12,7 @@
 #include "kernels/simt/counters.h"
 #include "kernels/simt/defect.h"
 #include "kernels/simt/global_memory.h"
+#include "kernels/simt/site.h"
 
 namespace kvcheck::kernels::simt {
 
@@ -22,14 +23,19 @@ struct Checks {
   std::size_t most_defects = 16;
 };
 
-/// One access of one thread. `code` is an address inside the kernel, `place` is used where it is 0.
+/// Shared bytes that one asynchronous copy fills.
+inline constexpr std::size_t kCopyBytes = 16;
+
+/// One access of one thread. `code` is the return address of the call that stands for it; `site`,
+/// where it is known, is what defects show.
 struct Access {
   const void* address = nullptr;
   std::size_t bytes = 0;
   bool write = false;
-  bool atomic = false;
+  bool atomic = false;     ///< Reads too where it writes.
+  bool unaligned = false;  ///< Any address will do: bytes are copied one by one.
   std::uintptr_t code = 0;
-  SourcePlace place;
+  Site site;
 };
 
 class Monitor {
@@ -45,12 +51,17 @@ class Monitor {
   /// The same for the lanes of a warp.
   void warp_barrier(int warp, std::uint32_t lanes);
 
-  void access(int thread, const Access& access);
-  /// cp.async: the bytes of `shared` are under way from now on ...
-  void copy_begins(int thread, const void* shared, const void* global, std::size_t bytes,
-                   const SourcePlace& place);
+  /// \return false where the bytes are nobody's: the access must not be made, the launch ends
+  bool access(int thread, const Access& access);
+  /// cp.async: kCopyBytes of `shared` are under way from now on, `bytes` (0 to 16) of them read
+  /// from `global`; `code` and `site` as in Access. \return as access()
+  bool copy_begins(int thread, const void* shared, const void* global, std::size_t bytes,
+                   std::uintptr_t code, Site site);
   /// ... until the thread that asked for them has waited; then they count as written by it.
-  void copy_ends(int thread, const void* shared, std::size_t bytes);
+  void copy_ends(int thread, const void* shared);
+
+  /// One mma of a warp, for the counters.
+  void count_matrix_product();
 
   /// Reports something that the scheduler found.
   void report(Defect defect);

@@ -7,12 +7,14 @@ CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 RUNS = "tests/tool/run_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
+DEVICE_FAULTS = "tests/kernels/cuda/planted_test.cpp"
 FAULTS = "tests/kernels/faults_test.cpp"
 FEATURES = "tests/properties/features_test.cpp"
 FLASH_BITS = "tests/kernels/flash_bits_test.cpp"
 FLASH_KERNELS = "tests/kernels/flash_kernels_test.cpp"
 FLASH_VALUES = "tests/kernels/flash_values_test.cpp"
 GQA_RULES = "tests/model/gqa_rules_test.cpp"
+LAUNCHERS = "tests/kernels/cuda/launchers_test.cpp"
 LAYOUT_POLICIES = "tests/model/layout_policies_test.cpp"
 ONNXRUNTIME = "tests/tool/onnxruntime_test.py"
 PAGE = "tests/reports/html_page_test.cpp"
@@ -67,6 +69,13 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/request_check.h": REQUESTS,
     "kernels/cpu/step_check.cpp": REQUESTS,
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
+    "kernels/cuda/kernel_table.h": LAUNCHERS,
+    "kernels/cuda/launchers_gpu.cu": "tests/kernels/cuda/static_gates_test.py",
+    "kernels/cuda/launchers_planted.cpp": DEVICE_FAULTS,
+    "kernels/cuda/launchers_simt.cpp": LAUNCHERS,
+    "kernels/cuda/no_gpu_kernels.cpp": LAUNCHERS,
+    "kernels/cuda/planted_tables.h": DEVICE_FAULTS,
+    "kernels/cuda/visible.cuh": "tests/kernels/cuda/unfused_test.cpp",
     "kernels/process/child_process.cpp": "tests/kernels/process_target_test.cpp",
     "kernels/process/protocol_json.h": "tests/kernels/session_head_test.cpp",
     "kernels/process/sigpipe_block.h": "tests/kernels/process_target_test.cpp",
