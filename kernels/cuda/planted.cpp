@@ -17,7 +17,7 @@ constexpr DeviceFault kFaults[] = {
     {Fault::append_offset_narrow, "append-offset-narrow", "append",
      "keeps 16 bits of a row's offset (in place of 32, so that small caches show it)", "rows"},
     {Fault::append_clamp_one_short, "append-clamp-one-short", "append", "clamps int8 codes to 126",
-     "rows"},
+     "rows", true},
     {Fault::append_written_twice, "append-written-twice", "append",
      "lets two warps store the same row", "data_race"},
     {Fault::move_ascending_only, "move-ascending-only", "move",

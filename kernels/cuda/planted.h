@@ -111,6 +111,7 @@ struct DeviceFault {
   /// The kind of defect (kernels/simt/defect.h) that shows it; "values" or "rows" where nothing but
   /// the numbers are wrong.
   std::string_view caught_by;
+  bool int8_cache = false;  ///< Whether it shows with int8 caches alone.
 };
 
 /// All of them, in the order of Fault.
