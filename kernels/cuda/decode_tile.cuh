@@ -26,7 +26,7 @@ struct DecodeShape {
   static constexpr int kRows = kTileRows;
   static constexpr int kElementBytes = sizeof(C);
   static constexpr int kRowBytes = kPadded * kElementBytes;
-  static constexpr int kKeys = decode_tile(kPadded, kElementBytes == 1);
+  static constexpr int kKeys = decode_tile(kRowBytes);
   static constexpr int kLanes = kPadded / 8;
   static constexpr int kGroups = 32 / kLanes;
   static constexpr int kKeysAtOnce =
