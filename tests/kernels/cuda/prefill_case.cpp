@@ -46,8 +46,8 @@ double rounded(const PrefillCase& c, double x) { return loaded(c, stored(c, x));
 
 /// What a code of int8 stands for; per channel it differs between heads and lanes.
 float scale_of(const PrefillCase& c, Of of, std::int64_t head, std::int64_t lane) {
-  const float one = of == Of::key ? 0.01F : 0.006F;
-  return c.per_channel ? one * static_cast<float>(1 + (head + lane) % 3) : one;
+  return (of == Of::key ? 0.01F : 0.006F) *
+         static_cast<float>(c.per_channel ? 1 + (head + lane) % 3 : 1);
 }
 
 std::int8_t code_of(const PrefillCase& c, Of of, std::uint64_t entry, std::int64_t head,
@@ -136,8 +136,8 @@ const void* cache_of(const PrefillCase& c, std::size_t entry, Of of, std::int64_
     const auto code = [&](std::int64_t head, std::int64_t position, std::int64_t lane) {
       return code_of(c, of, entry, head, position, lane);
     };
-    const std::int8_t dead = -128;
-    return on_device(memory, rows_of(c, entry, lanes, dead, code), simt::Use::input, name);
+    return on_device(memory, rows_of(c, entry, lanes, std::int8_t{-128}, code), simt::Use::input,
+                     name);
   }
   const auto element = [&](std::int64_t head, std::int64_t position, std::int64_t lane) {
     const bool infinite = of == Of::value && position == c.infinite_position;
@@ -170,8 +170,8 @@ void set_splits(const PrefillCase& c, simt::GlobalMemory& memory, AttentionParam
   p.split_positions = c.split_positions;
   p.first_split = begin / c.split_positions;
   p.splits = std::max<std::int64_t>(1, (end - 1) / c.split_positions - p.first_split + 1);
-  const auto rows = static_cast<std::size_t>(static_cast<std::int64_t>(c.entries.size()) *
-                                             c.queries() * c.query_heads * p.splits);
+  const auto rows =
+      c.entries.size() * static_cast<std::size_t>(c.queries() * c.query_heads * p.splits);
   const auto scratch = [&](std::size_t floats, const char* name) {
     return reinterpret_cast<float*>(memory.allocate(floats * 4, simt::Use::scratch, name));
   };
@@ -343,8 +343,7 @@ PrefillRun run_prefill(const PrefillCase& c, const simt::Schedule& schedule,
   const std::vector<std::uint16_t> untouched(elements, kUntouched);
   p.output = on_device(memory, untouched, simt::Use::output, "output");
   memory.begin_step();
-  const AttentionLaunch how{.element = c.element, .int8_cache = c.int8_cache, .threads = c.threads};
-  (table.*c.kernel)(queue, how, p);
+  (table.*c.kernel)(queue, {c.element, c.int8_cache, c.threads}, p);
   PrefillRun run;
   run.defects = queue.take_defects();
   run.counters = queue.counters();
