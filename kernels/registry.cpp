@@ -16,6 +16,8 @@
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "kernels/cpu/planted/faults.h"
 #include "kernels/cpu/planted/planted_target.h"
+#include "kernels/cuda/cuda_gpu.h"
+#include "kernels/cuda/cuda_simt.h"
 #include "kernels/process/process_target.h"
 
 namespace kvcheck::kernels {
@@ -48,6 +50,10 @@ constexpr OwnTarget kOwnTargets[] = {
     {"cpu-flash-dot", [] { return make_cpu_flash_dot(); }, cpu_flash_dot_problem},
     {"cpu-flash-q8", [] { return make_cpu_flash_quantised("int8"); }},
     {"cpu-flash-q4", [] { return make_cpu_flash_quantised("int4"); }},
+    {"cuda-simt", [] { return make_cuda_simt(); }, cuda_simt_problem},
+    {"cuda-simt-q8", [] { return make_cuda_simt_quantised(); }, cuda_simt_problem},
+    {"cuda", [] { return make_cuda(false); }, cuda_problem},
+    {"cuda-q8", [] { return make_cuda(true); }, cuda_problem},
 };
 
 /// The numbers of "1.31.1"; empty unless it is two to four of them with single dots between.
@@ -189,8 +195,12 @@ Made make_faulty(std::string_view name, std::string_view fault) {
   const bool one_row = fault.ends_with(kOneRow);
   if (one_row) fault.remove_suffix(kOneRow.size());
   if (auto target = make_planted(name, fault, one_row)) return target;
+  if (!one_row) {
+    if (auto target = make_cuda_simt_planted(name, fault)) return target;
+  }
   std::vector<std::string> known;
-  for (const FaultInfo& info : faults_of(name)) {
+  for (const FaultInfo& info : list_faults()) {
+    if (info.target != name) continue;
     known.push_back(info.name);
     if (info.name == fault) {
       return Unavailable{
@@ -260,8 +270,9 @@ std::vector<TargetInfo> list_targets(const RegistryOptions& options) {
   std::vector<TargetInfo> targets;
   for (const OwnTarget& own : kOwnTargets) {
     const std::string reason = own.reason();
-    targets.push_back(
-        {std::string(own.name), own.make()->capabilities().version, reason.empty(), reason});
+    targets.push_back({std::string(own.name),
+                       reason.empty() ? own.make()->capabilities().version : KVCHECK_VERSION,
+                       reason.empty(), reason});
   }
   for (const std::string& name : foreign_names(options)) {
     TargetInfo info;
@@ -275,7 +286,11 @@ std::vector<TargetInfo> list_targets(const RegistryOptions& options) {
   return targets;
 }
 
-std::vector<FaultInfo> list_faults() { return planted_faults(); }
+std::vector<FaultInfo> list_faults() {
+  std::vector<FaultInfo> faults = planted_faults();
+  for (FaultInfo& fault : cuda_simt_faults()) faults.push_back(std::move(fault));
+  return faults;
+}
 
 std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view name,
                                                                const RegistryOptions& options) {

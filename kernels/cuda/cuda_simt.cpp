@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/request_check.h"
 #include "kernels/cuda/arithmetic.h"
+#include "kernels/cuda/planted.h"
 #include "kernels/cuda/session.h"
 #include "kernels/cuda/simt_machine.h"
 
@@ -43,18 +44,51 @@ class CudaSimt final : public Target {
   device::KernelTable kernels_;
 };
 
+constexpr std::string_view kPlain = "cuda-simt";
+constexpr std::string_view kQuantised = "cuda-simt-q8";
+
+std::string_view target_of(const device::DeviceFault& fault) {
+  return fault.int8_cache ? kQuantised : kPlain;
+}
+
+/// What kind of fault the audit takes it for (properties/audit/right_kinds.h).
+const char* kind_of(const device::DeviceFault& fault) {
+  if (fault.caught_by == "rows") return "layout";
+  return fault.caught_by == "values" ? "device kernel" : "device defect";
+}
+
 }  // namespace
 
+std::string cuda_simt_problem() { return ""; }
+
 std::unique_ptr<Target> make_cuda_simt() {
-  return make_cuda_simt(device::Fault::none, false, "cuda-simt");
+  return std::make_unique<CudaSimt>(false, std::string(kPlain), device::Fault::none);
 }
 
 std::unique_ptr<Target> make_cuda_simt_quantised() {
-  return make_cuda_simt(device::Fault::none, true, "cuda-simt-q8");
+  return std::make_unique<CudaSimt>(true, std::string(kQuantised), device::Fault::none);
 }
 
-std::unique_ptr<Target> make_cuda_simt(device::Fault fault, bool quantised, std::string name) {
-  return std::make_unique<CudaSimt>(quantised, std::move(name), fault);
+std::vector<FaultInfo> cuda_simt_faults() {
+  std::vector<FaultInfo> faults;
+  for (const device::DeviceFault& fault : device::device_faults()) {
+    FaultInfo info;
+    info.name = fault.name;
+    info.target = target_of(fault);
+    info.kind = kind_of(fault);
+    info.statement = std::string(fault.kernel) + ": " + std::string(fault.statement);
+    faults.push_back(std::move(info));
+  }
+  return faults;
+}
+
+std::unique_ptr<Target> make_cuda_simt_planted(std::string_view target, std::string_view fault) {
+  for (const device::DeviceFault& planted : device::device_faults()) {
+    if (planted.name != fault || target_of(planted) != target) continue;
+    return std::make_unique<CudaSimt>(
+        planted.int8_cache, std::string(target) + "+" + std::string(fault), planted.fault);
+  }
+  return nullptr;
 }
 
 }  // namespace kvcheck::kernels

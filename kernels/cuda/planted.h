@@ -32,6 +32,47 @@ enum class Fault {
   unfused_wrong_head,
   unfused_written_twice,
   unfused_queries_of_the_batch,
+  // decode.cuh, merge.cuh, decode_matrix.cuh
+  decode_bank_stride,
+  decode_first_window,
+  decode_idle_warp,
+  decode_narrow_position,
+  decode_no_empty_split,
+  decode_no_score_sync,
+  decode_no_wait,
+  decode_no_warp_merge_sync,
+  decode_shuffle_mask,
+  decode_sink_each_split,
+  decode_stage_reuse,
+  decode_tail,
+  decode_window_edge,
+  merge_no_rescale,
+  matrix_bank_stride,
+  matrix_hidden_value,
+  matrix_no_wait,
+  matrix_rows_swapped,
+  matrix_stage_reuse,
+  // prefill.cuh
+  prefill_wait_missing,
+  prefill_stage_too_early,
+  prefill_barrier_missing,
+  prefill_barrier_in_a_branch,
+  prefill_queries_overwritten,
+  prefill_first_tile_not_loaded,
+  prefill_tail_uninitialised,
+  prefill_rows_past_the_end,
+  prefill_half_a_mask,
+  prefill_no_swizzle,
+  prefill_rows_swapped,
+  prefill_wrong_half,
+  prefill_values_not_transposed,
+  prefill_diagonal_off_by_one,
+  prefill_edge_tile_skipped,
+  prefill_first_querys_band,
+  prefill_rescale_skipped,
+  prefill_half_a_sum,
+  prefill_origin_by_length,
+  prefill_hidden_value_kept,
 };
 
 /// Whether the instantiation with `planted` has the fault `one`.
@@ -52,6 +93,16 @@ using UnfusedFaults = FaultList<Fault::unfused_barrier_removed, Fault::unfused_b
                                 Fault::unfused_hidden_times_zero, Fault::unfused_wrong_head,
                                 Fault::unfused_written_twice, Fault::unfused_queries_of_the_batch>;
 
+using PrefillFaults = FaultList<
+    Fault::prefill_wait_missing, Fault::prefill_stage_too_early, Fault::prefill_barrier_missing,
+    Fault::prefill_barrier_in_a_branch, Fault::prefill_queries_overwritten,
+    Fault::prefill_first_tile_not_loaded, Fault::prefill_tail_uninitialised,
+    Fault::prefill_rows_past_the_end, Fault::prefill_half_a_mask, Fault::prefill_no_swizzle,
+    Fault::prefill_rows_swapped, Fault::prefill_wrong_half, Fault::prefill_values_not_transposed,
+    Fault::prefill_diagonal_off_by_one, Fault::prefill_edge_tile_skipped,
+    Fault::prefill_first_querys_band, Fault::prefill_rescale_skipped, Fault::prefill_half_a_sum,
+    Fault::prefill_origin_by_length, Fault::prefill_hidden_value_kept>;
+
 struct DeviceFault {
   Fault fault;
   std::string_view name;
@@ -60,6 +111,7 @@ struct DeviceFault {
   /// The kind of defect (kernels/simt/defect.h) that shows it; "values" or "rows" where nothing but
   /// the numbers are wrong.
   std::string_view caught_by;
+  bool int8_cache = false;  ///< Whether it shows with int8 caches alone.
 };
 
 /// All of them, in the order of Fault.

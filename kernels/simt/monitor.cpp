@@ -60,6 +60,7 @@ bool Monitor::State::access_shared(const Step& step) {
   if (!step.unaligned) check_alignment(step, step.bytes);
   if (checks.counters) groups.add(step.thread, step.site, Traffic::shared, offset, step.bytes);
   const std::uint32_t fence = order.last_barrier();
+  const Cell cell(order.now(), step.thread, step.atomic, step.site);
   for_words(offset, step.bytes, [&](std::size_t index, std::uint32_t mask) {
     Mark& mark = memory.shared_marks[index];
     const bool reads = !step.write || step.atomic;
@@ -69,8 +70,7 @@ bool Monitor::State::access_shared(const Step& step) {
     if (step.write) mark |= static_cast<Mark>(mask);
     if (in_flight) return;
     Word& word = memory.shared_words[index];
-    const Cell cell = Cell::of(order.now(), step.thread, mask, step.atomic, step.site);
-    const Race race = note(word, cell, step.write, fence, order);
+    const Race race = note(word, cell.with(mask), step.write, fence, order);
     if (race.found()) report_race(step, race, nullptr, index, mask);
   });
   return true;
@@ -109,6 +109,7 @@ bool Monitor::State::access_global(const Step& step) {
 void Monitor::State::access_words(const Step& step, Region& region, std::size_t offset) {
   const Use use = region.allocation.use;
   const bool output = use == Use::output;
+  const Cell cell(order.now(), step.thread, step.atomic, step.site);
   for_words(offset, step.bytes, [&](std::size_t index, std::uint32_t mask) {
     Word& word = region.word()[index];
     if (region.mark() != nullptr) {
@@ -119,8 +120,7 @@ void Monitor::State::access_words(const Step& step, Region& region, std::size_t 
       if (again || unknown) report_global_mark(step, region, index, mask);
       if (step.write) mark |= static_cast<Mark>(mask);
     }
-    const Cell cell = Cell::of(order.now(), step.thread, mask, step.atomic, step.site);
-    const Race race = note(word, cell, step.write, order.launch_begin(), order);
+    const Race race = note(word, cell.with(mask), step.write, order.launch_begin(), order);
     if (race.found()) {
       report_race(step, race, &region, index, mask);
     }
@@ -145,12 +145,13 @@ bool Monitor::State::copy_begins(int thread, std::uintptr_t shared, std::uintptr
   }
   check_alignment(step, kCopyBytes);
   if (checks.counters) groups.add(thread, step.site, Traffic::shared, offset, kCopyBytes);
+  const Cell cell(order.now(), thread, false, step.site);
   for_words(offset, kCopyBytes, [&](std::size_t index, std::uint32_t mask) {
     Mark& mark = memory.shared_marks[index];
     if ((mark & mask << 4) != 0) report_shared_mark(step, index, mask);
     mark = static_cast<Mark>((mark & ~mask) | mask << 4);
-    const Cell cell = Cell::of(order.now(), thread, mask, false, step.site);
-    const Race race = note(memory.shared_words[index], cell, true, order.last_barrier(), order);
+    const Race race =
+        note(memory.shared_words[index], cell.with(mask), true, order.last_barrier(), order);
     if (race.found()) report_race(step, race, nullptr, index, mask);
   });
   return true;
@@ -163,7 +164,7 @@ void Monitor::State::copy_ends(int thread, std::uintptr_t shared) {
     Mark& mark = memory.shared_marks[index];
     mark = static_cast<Mark>((mark & ~(mask << 4)) | mask);
     Word& word = memory.shared_words[index];
-    note(word, Cell::of(order.now(), thread, mask, false, word.write.site()), true,
+    note(word, Cell(order.now(), thread, false, word.write.site()).with(mask), true,
          order.last_barrier(), order);
   });
 }

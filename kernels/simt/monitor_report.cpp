@@ -40,7 +40,7 @@ void Monitor::State::add(DefectKind kind, const Step& step, Cell earlier, std::s
   defect.place = place(sites[step.site]);
   defect.block = block;
   defect.thread = step.thread;
-  if (earlier.stamp != 0) {
+  if (earlier.stamp() != 0) {
     defect.other = place(sites[earlier.site()]);
     defect.other_thread = earlier.thread();
   }
@@ -59,7 +59,7 @@ void Monitor::State::report_race(const Step& step, const Race& race, const Regio
   const std::uint32_t both = earlier.mask() & mask;
   const std::size_t byte = word * 4 + static_cast<std::size_t>(std::countr_zero(both));
   const std::string_view before = !race.wrote ? "read" : earlier.atomic() ? "updated" : "written";
-  const std::int64_t where = order.block_at(earlier.stamp);
+  const std::int64_t where = order.block_at(earlier.stamp());
   const std::string others = where == block ? "" : fmt::format(" of block {}", where);
   const std::size_t of = region == nullptr ? shared_bytes : region->bytes;
   const std::string memory_name =
@@ -102,17 +102,17 @@ void Monitor::State::report_global_mark(const Step& step, const Region& region, 
     return;
   }
   Cell earlier = region.word()[word].write;
-  if (earlier.stamp <= order.launch_begin() || (earlier.mask() & mask) == 0) {
+  if (earlier.stamp() <= order.launch_begin() || (earlier.mask() & mask) == 0) {
     earlier = region.word()[word].write_before;
   }
-  if (earlier.stamp <= order.launch_begin()) earlier = {};
+  if (earlier.stamp() <= order.launch_begin()) earlier = {};
   if (!wants(DefectKind::written_twice, step, earlier.site())) return;
   const std::uint32_t again = mark & mask;
   add(DefectKind::written_twice, step, earlier,
       fmt::format("byte {} of the {} of {} was written by this launch before, by thread {} of "
                   "block {}",
                   word * 4 + static_cast<std::size_t>(std::countr_zero(again)), region.bytes, name,
-                  earlier.thread(), order.block_at(earlier.stamp)));
+                  earlier.thread(), order.block_at(earlier.stamp())));
 }
 
 void Monitor::State::report_outside(const Step& step) {

@@ -40,14 +40,14 @@ void Ordering::warp_barrier(int warp, std::uint32_t lanes) {
 }
 
 bool Ordering::before(Cell earlier, Cell cell) const {
-  if (earlier.stamp <= block_begin_) return earlier.stamp <= launch_begin_;
-  if (earlier.stamp <= last_barrier_ || earlier.same_thread(cell)) return true;
-  if (earlier.warp() != cell.warp()) return false;
+  if (earlier.stamp() <= block_begin_) return earlier.stamp() <= launch_begin_;
+  if (earlier.stamp() <= last_barrier_ || earlier.same_thread(cell)) return true;
+  if (!earlier.same_warp(cell)) return false;
   const Warp& warp = warps_[static_cast<std::size_t>(cell.warp())];
-  if (earlier.stamp <= warp.last_full) return true;
+  if (earlier.stamp() <= warp.last_full) return true;
   return !warp.known.empty() &&
-         earlier.stamp <= warp.known[static_cast<std::size_t>(cell.lane())]
-                                    [static_cast<std::size_t>(earlier.lane())];
+         earlier.stamp() <= warp.known[static_cast<std::size_t>(cell.lane())]
+                                      [static_cast<std::size_t>(earlier.lane())];
 }
 
 std::int64_t Ordering::block_at(std::uint32_t stamp) const {
@@ -57,29 +57,10 @@ std::int64_t Ordering::block_at(std::uint32_t stamp) const {
   return after == blocks_.begin() ? 0 : std::prev(after)->number;
 }
 
-void remember(Cell& last, Cell& before, Cell cell, bool write, std::uint32_t fence,
-              const Ordering& ordering) {
-  const bool covers = (last.mask() & ~cell.mask()) == 0;
-  if (last.same_thread(cell) && last.stamp > ordering.block_begin() &&
-      last.atomic() == cell.atomic() && (covers || last.stamp == cell.stamp)) {
-    if (!covers) cell.packed |= last.packed & 15u << 10;
-    last = cell;
-    return;
-  }
-  // A writer that covers the last one stands for it. Of readers, one of another block or warp than
-  // the others is worth most: a writer among those others races with it.
-  const bool other_block =
-      before.stamp <= ordering.block_begin() && last.stamp > ordering.block_begin();
-  const bool other_warp = before.warp() != cell.warp() && last.warp() == cell.warp();
-  const bool keeps = before.stamp > fence && covers && (write || other_block || other_warp);
-  if (!keeps) before = last;
-  last = cell;
-}
-
 Race find_race(const Word& word, Cell cell, bool write, std::uint32_t fence,
                const Ordering& ordering) {
   const auto races = [&](Cell earlier) {
-    return earlier.stamp > fence && (earlier.mask() & cell.mask()) != 0 &&
+    return earlier.later_than(fence) && (earlier.mask() & cell.mask()) != 0 &&
            !(earlier.atomic() && cell.atomic()) && !ordering.before(earlier, cell);
   };
   if (races(word.write)) return {word.write, true};

@@ -11,23 +11,39 @@
 namespace kvcheck::kernels::simt {
 
 /// One access to a word: when, by whom, which of its bytes, and from where in the code.
-struct Cell {
-  std::uint32_t stamp = 0;  ///< Ordering::now() of the access; 0 = none.
-  std::uint32_t packed = 0;
-
+class Cell {
+ public:
   static constexpr std::uint32_t kMostSites = 1u << 17;
-  static Cell of(std::uint32_t stamp, int thread, std::uint32_t mask, bool atomic,
-                 std::uint32_t site) {
-    return {stamp, site << 15 | static_cast<std::uint32_t>(atomic) << 14 | mask << 10 |
-                       static_cast<std::uint32_t>(thread)};
+
+  Cell() = default;
+  Cell(std::uint32_t stamp, int thread, bool atomic, std::uint32_t site)
+      : bits_(std::uint64_t{stamp} << 32 | site << 15 | static_cast<std::uint32_t>(atomic) << 14 |
+              static_cast<std::uint32_t>(thread)) {}
+  /// The same access with these bytes beside its own.
+  Cell with(std::uint32_t mask) const {
+    Cell cell = *this;
+    cell.bits_ |= mask << 10;
+    return cell;
   }
-  int thread() const { return static_cast<int>(packed & 1023); }
-  int warp() const { return static_cast<int>(packed >> 5 & 31); }
-  int lane() const { return static_cast<int>(packed & 31); }
-  std::uint32_t mask() const { return packed >> 10 & 15; }
-  bool atomic() const { return (packed >> 14 & 1) != 0; }
-  std::uint32_t site() const { return packed >> 15; }
-  bool same_thread(Cell other) const { return ((packed ^ other.packed) & 1023) == 0; }
+
+  std::uint32_t stamp() const { return static_cast<std::uint32_t>(bits_ >> 32); }  ///< 0 = none.
+  bool later_than(std::uint32_t stamp) const {
+    return bits_ > (std::uint64_t{stamp} << 32 | 0xffffffffu);
+  }
+  int thread() const { return static_cast<int>(bits_ & 1023); }
+  int warp() const { return static_cast<int>(bits_ >> 5 & 31); }
+  int lane() const { return static_cast<int>(bits_ & 31); }
+  std::uint32_t mask() const { return static_cast<std::uint32_t>(bits_ >> 10 & 15); }
+  bool atomic() const { return (bits_ >> 14 & 1) != 0; }
+  std::uint32_t site() const { return static_cast<std::uint32_t>(bits_ >> 15) & (kMostSites - 1); }
+  bool same_thread(Cell other) const { return ((bits_ ^ other.bits_) & 1023) == 0; }
+  bool same_warp(Cell other) const { return ((bits_ ^ other.bits_) >> 5 & 31) == 0; }
+  /// Whether each byte of `other` is one of this.
+  bool covers(Cell other) const { return (other.bits_ & ~bits_ & 15u << 10) == 0; }
+  bool operator==(const Cell&) const = default;
+
+ private:
+  std::uint64_t bits_ = 0;
 };
 
 struct Word {
@@ -73,14 +89,29 @@ class Ordering {
 };
 
 /// The two cells of readers, or of writers, after one more.
-void remember(Cell& last, Cell& before, Cell cell, bool write, std::uint32_t fence,
-              const Ordering& ordering);
+inline void remember(Cell& last, Cell& before, Cell cell, bool write, std::uint32_t fence,
+                     const Ordering& ordering) {
+  const bool covers = cell.covers(last);
+  const std::uint32_t begin = ordering.block_begin();
+  if (last.same_thread(cell) && last.later_than(begin) && last.atomic() == cell.atomic() &&
+      (covers || last.stamp() == cell.stamp())) {
+    last = cell.with(covers ? 0 : last.mask());
+    return;
+  }
+  // A writer that covers the last one stands for it. Of readers, one of another block or warp than
+  // the others is worth most: a writer among those others races with it.
+  const bool keeps = covers && before.later_than(fence) &&
+                     (write || (!before.later_than(begin) && last.later_than(begin)) ||
+                      (!before.same_warp(cell) && last.same_warp(cell)));
+  if (!keeps) before = last;
+  last = cell;
+}
 
 /// An earlier access that is not ordered with one that is made now.
 struct Race {
   Cell earlier;
   bool wrote = false;
-  bool found() const { return earlier.stamp != 0; }
+  bool found() const { return earlier.stamp() != 0; }
 };
 
 /// The recorded access that races with `cell`, if one does.
@@ -88,18 +119,18 @@ Race find_race(const Word& word, Cell cell, bool write, std::uint32_t fence,
                const Ordering& ordering);
 
 /// Records an access. Stamps up to `fence` are of no interest: ordered before everything.
-inline Race note(Word& word, Cell cell, bool write, std::uint32_t fence, const Ordering& ordering) {
+[[gnu::always_inline]] inline Race note(Word& word, Cell cell, bool write, std::uint32_t fence,
+                                        const Ordering& ordering) {
   Race race;
-  const bool written = word.write.stamp > fence || word.write_before.stamp > fence;
-  if (written || (write && (word.read.stamp > fence || word.read_before.stamp > fence))) {
+  const bool written = word.write.later_than(fence) || word.write_before.later_than(fence);
+  if (written || (write && (word.read.later_than(fence) || word.read_before.later_than(fence)))) {
     race = find_race(word, cell, write, fence, ordering);
   }
   Cell& last = write ? word.write : word.read;
-  Cell& before = write ? word.write_before : word.read_before;
-  if (last.stamp <= fence) {
+  if (!last.later_than(fence)) {
     last = cell;
-  } else if (last.stamp != cell.stamp || last.packed != cell.packed) {
-    remember(last, before, cell, write, fence, ordering);
+  } else if (last != cell) {
+    remember(last, write ? word.write_before : word.read_before, cell, write, fence, ordering);
   }
   return race;
 }

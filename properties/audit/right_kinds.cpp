@@ -47,6 +47,7 @@ const std::vector<Naming> kChance = {
     {"*", {Kind::nondeterministic}},
     {"target.thread_count", {Kind::bits_difference}},
     {"target.instruction_set", {Kind::bits_difference}},
+    {"target.schedules", {Kind::bits_difference}},
 };
 
 const std::vector<Naming> kRewind = {
@@ -61,6 +62,9 @@ const std::vector<Naming> kAnswers = {
 };
 const std::vector<Naming> kBreaks = {
     {"*", {Kind::crash, Kind::hang, Kind::nonsense, Kind::defect}}};
+
+/// What no kernel may do, seen by what executes it.
+const std::vector<Naming> kDefects = {{"*", {Kind::defect}}};
 
 std::vector<FaultKind> table() {
   return {
@@ -127,6 +131,10 @@ std::vector<FaultKind> table() {
        both({kChance, kNumbers, kKeys, kRows})},
       {"uninitialised scratch", "what ran before, or what rows hold, has influence",
        both({kChance, kInfluence, kNumbers, kKeys, kSizes})},
+      {"device defect", "what executes the kernel sees it break a rule of devices",
+       both({kDefects, kChance})},
+      {"device kernel", "a kernel computes with wrong keys or in wrong places",
+       both({kKeys, kNumbers, kInfluence, kSplits, kSizes})},
       {"aliasing", "buffers that overlap give wrong rows or numbers",
        both({kRows, kSplits, kSizes, kNumbers, kKeys})},
   };

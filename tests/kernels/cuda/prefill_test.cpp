@@ -1,0 +1,247 @@
+// Prefill on the SIMT runtime: right numbers for every feature, no defect under any schedule, and
+// the same bits whatever the cache, the step and the company.
+#include <gtest/gtest.h>
+
+#include "tests/kernels/cuda/prefill_case.h"
+
+namespace kvcheck::kernels::device {
+namespace {
+
+constexpr simt::Order kOrders[] = {simt::Order::lockstep, simt::Order::random, simt::Order::reverse,
+                                   simt::Order::priority, simt::Order::starve};
+
+void expect_right(const PrefillCase& problem, const simt::Schedule& schedule = {}) {
+  const PrefillRun run = run_prefill(problem, schedule);
+  EXPECT_TRUE(run.defects.empty()) << run.first_defect();
+  EXPECT_EQ(difference(problem, run), "");
+}
+
+void expect_right_under_every_order(const PrefillCase& problem) {
+  for (const simt::Order order : kOrders) {
+    SCOPED_TRACE(to_string(order));
+    expect_right(problem, {order, problem.seed});
+  }
+}
+
+/// 150 positions, the last 80 of them queries, in a cache with dead rows behind them.
+PrefillCase chunk() {
+  PrefillCase c;
+  c.entries = {{.live = 150, .origin = 70, .queries = 80, .capacity = 160}};
+  return c;
+}
+
+TEST(Prefill, Causal) { expect_right_under_every_order(chunk()); }
+
+TEST(Prefill, EveryShapeOfBlocksAndElement) {
+  for (const Element element : {Element::f16, Element::bf16}) {
+    for (const std::uint32_t threads : {32U, 64U, 128U}) {
+      for (const std::int32_t lanes : {64, 128, 256}) {
+        SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(lanes) + " lanes");
+        PrefillCase c = chunk();
+        c.element = element;
+        c.threads = threads;
+        c.head_size = c.value_head_size = lanes;
+        c.scale = 0.125F;
+        expect_right(c, {simt::Order::random, threads + static_cast<std::uint64_t>(lanes)});
+      }
+    }
+  }
+}
+
+TEST(Prefill, WideBlocksUnderEveryOrder) {
+  PrefillCase c = chunk();
+  c.head_size = c.value_head_size = 128;
+  c.entries[0].live = 90;
+  c.entries[0].origin = 20;
+  c.entries[0].queries = 70;
+  expect_right_under_every_order(c);
+}
+
+TEST(Prefill, HeadSizesThatFillNoTile) {
+  for (const auto& [head, value] : {std::pair{8, 8}, {24, 56}, {72, 40}, {40, 136}, {248, 8}}) {
+    PrefillCase c = chunk();
+    c.head_size = head;
+    c.value_head_size = value;
+    expect_right(c, {simt::Order::random, 3});
+  }
+}
+
+TEST(Prefill, GroupsShareTheirKeys) {
+  for (const auto& [query_heads, kv_heads] : {std::pair{4, 4}, {6, 2}, {8, 1}}) {
+    PrefillCase c = chunk();
+    c.query_heads = query_heads;
+    c.kv_heads = kv_heads;
+    c.entries[0].queries = 21;
+    c.entries[0].origin = 129;
+    expect_right_under_every_order(c);
+  }
+}
+
+TEST(Prefill, Windows) {
+  for (const std::int64_t window : {0, 1, 30, 64, 100}) {
+    PrefillCase c = chunk();
+    c.window = window;
+    SCOPED_TRACE(window);
+    expect_right_under_every_order(c);
+  }
+  PrefillCase c = chunk();
+  c.window = INT64_MAX;
+  expect_right(c);
+}
+
+TEST(Prefill, NotCausal) {
+  for (const std::int64_t window : {-1, 0, 17}) {
+    for (const std::int64_t right :
+         {std::int64_t{-1}, std::int64_t{0}, std::int64_t{9}, INT64_MAX}) {
+      PrefillCase c = chunk();
+      c.causal = false;
+      c.window = window;
+      c.right = right;
+      SCOPED_TRACE(std::to_string(window) + " " + std::to_string(right));
+      expect_right(c, {simt::Order::priority, 5});
+    }
+  }
+}
+
+TEST(Prefill, QueriesThatSeeNothingAreZero) {
+  PrefillCase c = chunk();
+  c.entries = {{.live = 30, .origin = -20, .queries = 50, .capacity = 32},
+               {.live = 0, .origin = 0, .queries = 3, .capacity = 8}};
+  for (const bool sinks : {false, true}) {
+    c.sinks = sinks;
+    const PrefillRun run = run_prefill(c, {simt::Order::random, 2});
+    EXPECT_TRUE(run.defects.empty()) << run.first_defect();
+    EXPECT_EQ(difference(c, run), "");
+    EXPECT_EQ(run.bits[0], 0);
+  }
+}
+
+TEST(Prefill, SinksAndCaps) {
+  PrefillCase c = chunk();
+  c.query_heads = 4;
+  c.kv_heads = 2;
+  c.entries[0].queries = 30;
+  c.entries[0].origin = 120;
+  c.sinks = true;
+  expect_right_under_every_order(c);
+  c.softcap = 1.5F;
+  expect_right_under_every_order(c);
+}
+
+TEST(Prefill, Masks) {
+  for (const MaskKind kind : {MaskKind::boolean, MaskKind::additive}) {
+    for (const bool of_heads : {false, true}) {
+      PrefillCase c = chunk();
+      c.mask = kind;
+      c.mask_of_heads = of_heads;
+      c.mask_of_entries = !of_heads;
+      c.query_heads = 2;
+      c.kv_heads = 1;
+      c.mask_columns = of_heads ? 0 : 133;  // Positions behind have no column.
+      c.window = of_heads ? 90 : -1;
+      c.entries.push_back({.live = 20, .origin = 5, .queries = 15, .capacity = 20});
+      expect_right_under_every_order(c);
+    }
+  }
+}
+
+TEST(Prefill, ScalesThatAreNotPositive) {
+  for (const float scale : {0.0F, -0.25F}) {
+    PrefillCase c = chunk();
+    c.scale = scale;
+    c.window = 50;
+    expect_right(c);
+  }
+}
+
+TEST(Prefill, RaggedEntries) {
+  PrefillCase c = chunk();
+  c.query_heads = 2;
+  c.entries = {{.live = 70, .origin = 0, .queries = 70, .capacity = 80},
+               {.first_position = 37, .live = 60, .origin = 90, .queries = 7, .capacity = 64},
+               {.live = 9, .origin = 9, .queries = 0, .capacity = 16},
+               {.live = 65, .origin = 1, .queries = 64, .capacity = 65}};
+  expect_right_under_every_order(c);
+}
+
+TEST(Prefill, LargeLogits) {
+  PrefillCase c = chunk();
+  c.largest_query = 60;  // The largest key decides nearly alone, and maxima rise all the time.
+  expect_right(c);
+}
+
+/// Outputs of the queries of an entry, as bits.
+std::vector<std::uint16_t> bits_of(const PrefillCase& c, const PrefillRun& run, std::size_t entry,
+                                   std::int64_t first_query) {
+  const auto begin = c.output_row(entry, first_query, 0) * c.value_head_size;
+  const auto end = c.output_row(entry, c.entries[entry].queries, 0) * c.value_head_size;
+  return {run.bits.begin() + begin, run.bits.begin() + end};
+}
+
+TEST(Prefill, WindowedCacheEqualsFullCacheBitForBit) {
+  PrefillCase full = chunk();
+  full.window = 40;
+  for (const bool masked : {false, true}) {
+    full.softcap = masked ? 20.0F : 0.0F;
+    const std::vector<std::uint16_t> expected = bits_of(full, run_prefill(full), 0, 0);
+    for (const std::int64_t first : {1, 30, 31}) {
+      PrefillCase windowed = full;
+      windowed.entries = {{.first_position = first,
+                           .live = 150 - first,
+                           .origin = 70,
+                           .queries = 80,
+                           .capacity = 150 - first}};
+      EXPECT_EQ(bits_of(windowed, run_prefill(windowed), 0, 0), expected) << first;
+    }
+  }
+}
+
+TEST(Prefill, StepsAndShapesChangeNoBit) {
+  for (const std::int32_t lanes : {64, 128, 256}) {
+    PrefillCase whole = chunk();
+    whole.head_size = whole.value_head_size = lanes;
+    whole.sinks = true;
+    const std::vector<std::uint16_t> expected = bits_of(whole, run_prefill(whole), 0, 37);
+    for (const std::uint32_t threads : {32U, 64U, 128U}) {
+      PrefillCase chunk = whole;
+      chunk.threads = threads;
+      chunk.entries[0].origin += 37;
+      chunk.entries[0].queries -= 37;
+      EXPECT_EQ(bits_of(chunk, run_prefill(chunk), 0, 0), expected) << threads << " " << lanes;
+    }
+  }
+}
+
+TEST(Prefill, CompanyChangesNoBit) {
+  PrefillCase alone = chunk();
+  alone.query_heads = 4;
+  alone.kv_heads = 2;
+  alone.entries[0].queries = 5;
+  const std::vector<std::uint16_t> expected = bits_of(alone, run_prefill(alone), 0, 0);
+  PrefillCase company = alone;
+  company.entries.push_back({.live = 200, .origin = 100, .queries = 100, .capacity = 200});
+  EXPECT_EQ(bits_of(company, run_prefill(company), 0, 0), expected);
+}
+
+TEST(Prefill, RunsRepeatUnderEveryOrder) {
+  PrefillCase c = chunk();
+  c.window = 70;
+  const PrefillRun first = run_prefill(c);
+  for (const simt::Order order : kOrders) EXPECT_EQ(run_prefill(c, {order, 11}).bits, first.bits);
+}
+
+TEST(Prefill, NoBankConflicts) {
+  for (const std::int32_t lanes : {64, 128, 256}) {
+    PrefillCase c = chunk();
+    c.head_size = c.value_head_size = lanes;
+    const PrefillRun run = run_prefill(c);
+    EXPECT_EQ(run.counters.bank_conflicts, 0) << lanes;
+    // Tiles of 64 keys (32 with 256 lanes): what they hold of the cache is loaded once for each
+    // block of query rows, and queries once.
+    EXPECT_GT(run.counters.matrix_products, 0);
+    EXPECT_EQ(run.counters.global_store_sectors * 32, run.counters.global_store_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace kvcheck::kernels::device
