@@ -20,6 +20,7 @@ ONNXRUNTIME = "tests/tool/onnxruntime_test.py"
 PAGE = "tests/reports/html_page_test.cpp"
 REQUESTS = "tests/kernels/cpu_requests_test.cpp"
 PASSES = "tests/shrinkers/passes_test.cpp"
+PREFILL = "tests/kernels/cuda/prefill_test.cpp"
 PROMISES = "tests/properties/promises_test.cpp"
 TIMELINE = "tests/properties/commands/timeline_command_test.cpp"
 WRONG_MODELS = "tests/model/wrong_models_test.cpp"
@@ -72,9 +73,15 @@ TESTED_ELSEWHERE = {
     "kernels/cuda/kernel_table.h": LAUNCHERS,
     "kernels/cuda/launchers_gpu.cu": "tests/kernels/cuda/static_gates_test.py",
     "kernels/cuda/launchers_planted.cpp": DEVICE_FAULTS,
+    "kernels/cuda/launchers_planted_prefill.cpp": "tests/kernels/cuda/prefill_faults_test.cpp",
     "kernels/cuda/launchers_simt.cpp": LAUNCHERS,
     "kernels/cuda/no_gpu_kernels.cpp": LAUNCHERS,
     "kernels/cuda/planted_tables.h": DEVICE_FAULTS,
+    "kernels/cuda/prefill_band.cuh": PREFILL,
+    "kernels/cuda/prefill_launch.cuh": PREFILL,
+    "kernels/cuda/prefill_shape.cuh": PREFILL,
+    "kernels/cuda/prefill_softmax.cuh": PREFILL,
+    "kernels/cuda/prefill_tile.cuh": PREFILL,
     "kernels/cuda/visible.cuh": "tests/kernels/cuda/unfused_test.cpp",
     "kernels/process/child_process.cpp": "tests/kernels/process_target_test.cpp",
     "kernels/process/protocol_json.h": "tests/kernels/session_head_test.cpp",
