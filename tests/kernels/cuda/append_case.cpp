@@ -21,7 +21,10 @@ std::size_t element_bytes(Element element) { return element == Element::f32 ? 4 
 float number(std::size_t index) {
   constexpr float kSpecial[] = {std::numeric_limits<float>::quiet_NaN(),
                                 std::numeric_limits<float>::infinity(),
-                                -std::numeric_limits<float>::infinity(), -0.0F, 1000.0F, -1000.0F};
+                                -std::numeric_limits<float>::infinity(),
+                                -0.0F,
+                                1000.0F,
+                                -1000.0F};
   if (index % 29 == 7) return kSpecial[index / 29 % 6];
   const auto hash = static_cast<std::uint32_t>(index * 2654435761u) >> 16;
   return (static_cast<float>(hash % 255) - 127.0F) * 0.125F;
@@ -100,8 +103,8 @@ std::vector<std::byte> expected_half(const AppendCase& one, std::int32_t lanes, 
             static_cast<std::size_t>(lane);
         const std::size_t row = static_cast<std::size_t>(one.first_row[b] + token);
         std::byte* const to =
-            cache.data() + (b * static_cast<std::size_t>(one.kv_heads) + head) *
-                               head_bytes(one, lanes) +
+            cache.data() +
+            (b * static_cast<std::size_t>(one.kv_heads) + head) * head_bytes(one, lanes) +
             (row * static_cast<std::size_t>(lanes) + static_cast<std::size_t>(lane % lanes)) * size;
         const float x = number(from + salt);
         const std::uint32_t bits = encoded(one.element, x);

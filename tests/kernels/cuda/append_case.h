@@ -15,7 +15,7 @@ struct AppendCase {
   std::vector<std::int64_t> tokens{3};     ///< Of each entry.
   std::vector<std::int64_t> first_row{0};  ///< Of each entry.
   std::int64_t rows = 8;                   ///< That the cache has for each head.
-  std::size_t shift = 0;  ///< Bytes between an address of 256 and the cache.
+  std::size_t shift = 0;                   ///< Bytes between an address of 256 and the cache.
 };
 
 /// The cache, keys and then values, after the append.

@@ -1,8 +1,7 @@
 // Rows of new tokens lie in the cache as they were given, or as the codes of the contract.
-#include "kernels/cpu/quantise.h"
-
 #include <cmath>
 
+#include "kernels/cpu/quantise.h"
 #include "tests/kernels/cuda/append_case.h"
 
 namespace kvcheck::kernels::device {

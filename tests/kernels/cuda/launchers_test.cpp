@@ -1,9 +1,9 @@
 // The tables of launches of both worlds.
-#include "kernels/cuda/kernel_table.h"
-
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "kernels/cuda/kernel_table.h"
 
 namespace kvcheck::kernels::device {
 namespace {

@@ -1,5 +1,6 @@
-// The list of planted faults; and each fault of append, move and unfused attention is caught by what
-// its entry names, under every order of threads, at a line of its kernel where a check does it.
+// The list of planted faults; and each fault of append, move and unfused attention is caught by
+// what its entry names, under every order of threads, at a line of its kernel where a check does
+// it.
 #include "kernels/cuda/planted.h"
 
 #include <algorithm>

@@ -164,18 +164,18 @@ void put_mask(const AttentionCase& one, World& world, AttentionParameters& p) {
 }
 
 void put_rows(const AttentionCase& one, World& world, AttentionParameters& p) {
-  const auto bytes = static_cast<std::int64_t>(
-      one.launch.int8_cache ? 1 : element_bytes(one.launch.element));
+  const auto bytes =
+      static_cast<std::int64_t>(one.launch.int8_cache ? 1 : element_bytes(one.launch.element));
   std::vector<EntryView> views;
   std::vector<std::byte> queries;
   for (std::int64_t entry = 0; entry < p.batch; ++entry) {
     const EntryCase& e = one.entries[index(entry)];
-    views.push_back({world.put(cache_of(one, entry, Of::key, one.head_size), simt::Use::input,
-                               "key cache"),
-                     world.put(cache_of(one, entry, Of::value, one.value_head_size),
-                               simt::Use::input, "value cache"),
-                     e.rows * one.head_size * bytes, e.rows * one.value_head_size * bytes,
-                     e.first_position, e.live, e.origin, e.queries});
+    views.push_back(
+        {world.put(cache_of(one, entry, Of::key, one.head_size), simt::Use::input, "key cache"),
+         world.put(cache_of(one, entry, Of::value, one.value_head_size), simt::Use::input,
+                   "value cache"),
+         e.rows * one.head_size * bytes, e.rows * one.value_head_size * bytes, e.first_position,
+         e.live, e.origin, e.queries});
     for (std::int64_t i = 0; i < one.queries() * one.query_heads * one.head_size; ++i) {
       const std::int64_t query = i / one.head_size / one.query_heads;
       const std::int64_t head = i / one.head_size % one.query_heads;
@@ -260,8 +260,8 @@ Row expected_row(const AttentionCase& one, std::int64_t entry, std::int64_t quer
       sum += weight * value;
       size += weight * std::abs(value);
     }
-    // Products are multiples of 2^-14 and their sums below 2^11, so that f32 holds them but for a bit
-    // or two; scaled they are within 2^-14 of exact, and so are the exponentials. The output is
+    // Products are multiples of 2^-14 and their sums below 2^11, so that f32 holds them but for a
+    // bit or two; scaled they are within 2^-14 of exact, and so are the exponentials. The output is
     // rounded once.
     const double roundoff = one.launch.element == Element::f32   ? 0x1p-24
                             : one.launch.element == Element::f16 ? 0x1p-11
@@ -285,10 +285,9 @@ AttentionOutcome run_unfused(const AttentionCase& one, const KernelTable& kernel
   World world(order);
   AttentionParameters p = parameters_of(one, world);
   const std::size_t bytes = element_bytes(one.launch.element);
-  const std::size_t elements =
-      index(p.batch * p.queries * p.query_heads * p.value_head_size);
-  std::byte* const output = world.put(std::vector<std::byte>(elements * bytes, kUntouched),
-                                      simt::Use::output, "output");
+  const std::size_t elements = index(p.batch * p.queries * p.query_heads * p.value_head_size);
+  std::byte* const output =
+      world.put(std::vector<std::byte>(elements * bytes, kUntouched), simt::Use::output, "output");
   p.output = output;
   world.memory().begin_step();
   kernels.unfused(world.queue(), one.launch, p);

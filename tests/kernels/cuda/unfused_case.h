@@ -37,7 +37,7 @@ struct AttentionOutcome {
 };
 
 AttentionOutcome run_unfused(const AttentionCase& one, const KernelTable& kernels,
-                              simt::Order order);
+                             simt::Order order);
 
 /// Compares every output, those of queries that an entry does not have included. \return the first
 /// difference, or nothing
