@@ -11,7 +11,7 @@ constexpr DeviceFault kFaults[] = {
     {Fault::append_tokens_of_the_batch, "append-tokens-of-the-batch", "append",
      "stores as many rows of every entry as the longest one brings", "rows"},
     {Fault::append_element_too_many, "append-element-too-many", "append",
-     "copies one element past the end of a row", "data_race"},
+     "copies one element past the end of a row", "out_of_bounds"},
     {Fault::append_wrong_head, "append-wrong-head", "append",
      "stores the rows of KV head 0 for every head", "rows"},
     {Fault::append_offset_narrow, "append-offset-narrow", "append",

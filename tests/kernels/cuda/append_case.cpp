@@ -188,6 +188,11 @@ std::vector<AppendCase> append_cases() {
       }
     }
   }
+  AppendCase large;  // Heads that lie more than 64 KiB apart.
+  large.head_size = 64;
+  large.rows = 300;
+  large.first_row = {290};
+  cases.push_back(large);
   return cases;
 }
 

@@ -100,7 +100,7 @@ std::vector<MoveCase> move_cases() {
   one.moves = {{1, 0, 199}, {0, 3, 190}, {70, 0, 130}};
   cases.push_back(one);
   one.to_another_buffer = true;
-  one.moves = {{72, 0, 128}, {0, 5, 200}, {3, 0, 1}};
+  one.moves = {{72, 0, 128}, {0, 3, 200}, {3, 0, 1}};
   cases.push_back(one);
   return cases;
 }
