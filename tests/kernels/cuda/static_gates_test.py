@@ -1,10 +1,9 @@
 """What nvcc made of the kernels: registers, shared memory, stack, spills, and which instructions.
 
-    static_gates_test.py KEPT [--nvcc NVCC] [--cuobjdump CUOBJDUMP] [--write]
+    static_gates_test.py KEPT [--cuobjdump CUOBJDUMP] [--write]
 
-KEPT is the folder where the build keeps PTX and cubins of launchers_gpu.cu. ptxas, which lies
-beside nvcc, compiles the PTX once more and says what each kernel takes; resources.json says what it
-may take. Registers and shared memory may not grow, a stack or a spill is never allowed, and
+KEPT is the folder where the build keeps PTX and cubins of launchers_gpu.cu and what ptxas said of
+each kernel (ptxas.log); resources.json says what it may take. Registers and shared memory may not grow, a stack or a spill is never allowed, and
 instructions that a kernel is built on have to be there. --write makes resources.json anew.
 
 With cuobjdump and nvdisasm (the Python packages nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm have
@@ -19,7 +18,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
 TABLE = pathlib.Path(__file__).with_name("resources.json")
 ARCHITECTURES = ("sm_80", "sm_90")
@@ -66,19 +64,17 @@ def short_names(mangled):
     return names
 
 
-def resources(ptxas, ptx, architecture):
-    """Of each kernel in a PTX file: what ptxas says that it takes."""
-    with tempfile.TemporaryDirectory() as folder:
-        text = run(ptxas, "-v", "-O3", f"-arch={architecture}", ptx, "-o", f"{folder}/out.cubin")
-    found = {}
-    for part in text.split("Compiling entry function '")[1:]:
-        name = part.split("'", 1)[0]
+def resources(log):
+    """Architecture -> kernel -> what ptxas said that it takes."""
+    found = collections.defaultdict(dict)
+    for part in log.split("Compiling entry function '")[1:]:
+        name, architecture = re.match(r"(\w+)' for '(\w+)'", part).groups()
         number = lambda pattern: int((re.search(pattern, part) or [0, 0])[1])
-        found[name] = {"registers": number(r"Used (\d+) registers"),
-                       "shared": number(r"(\d+) bytes smem"),
-                       "stack": number(r"(\d+) bytes stack frame"),
-                       "spills": number(r"(\d+) bytes spill stores")
-                       + number(r"(\d+) bytes spill loads")}
+        found[architecture][name] = {"registers": number(r"Used (\d+) registers"),
+                                     "shared": number(r"(\d+) bytes smem"),
+                                     "stack": number(r"(\d+) bytes stack frame"),
+                                     "spills": number(r"(\d+) bytes spill stores")
+                                     + number(r"(\d+) bytes spill loads")}
     return found
 
 
@@ -100,19 +96,20 @@ def machine_counts(cuobjdump, cubin):
     return {name: count(body, 1) for name, body in zip(parts[1::2], parts[2::2])}
 
 
-def measure(kept, ptxas, cuobjdump):
+def measure(kept, cuobjdump):
     """Kernel -> architecture -> what it takes and has."""
     table = collections.defaultdict(dict)
+    taken = resources((kept / "ptxas.log").read_text(encoding="utf-8"))
     for architecture in ARCHITECTURES:
-        stem = kept / f"launchers_gpu.compute_{architecture[3:]}"
-        taken = resources(ptxas, stem.with_suffix(f"{stem.suffix}.ptx"), architecture)
-        counts = ptx_counts(stem.with_suffix(f"{stem.suffix}.ptx"))
+        stem = f"{kept}/launchers_gpu.compute_{architecture[3:]}"
+        counts = ptx_counts(pathlib.Path(f"{stem}.ptx"))
         if cuobjdump:
-            counts = machine_counts(cuobjdump, stem.with_suffix(f"{stem.suffix}.cubin"))
-        for name, short in short_names(list(taken)).items():
-            if short in table and architecture in table[short]:
-                sys.exit(f"two kernels are called {short}")
-            table[short][architecture] = taken[name] | {"has": counts[name]}
+            counts = machine_counts(cuobjdump, f"{stem}.cubin")
+        names = short_names(list(counts))
+        if set(taken[architecture]) != set(counts) or len(set(names.values())) != len(names):
+            sys.exit(f"ptxas.log and {stem} are not of one build, or two kernels share a name")
+        for name, short in names.items():
+            table[short][architecture] = taken[architecture][name] | {"has": counts[name]}
     return table
 
 
@@ -151,30 +148,29 @@ def write(table, version):
                       for architecture, is_ in architectures.items()}
                for name, architectures in sorted(table.items())}
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(of)}" for name, of in kernels.items())
-    TABLE.write_text(f'{{"ptxas": {json.dumps(version)}, "kernels": {{\n{lines}\n}}}}\n',
+    TABLE.write_text(f'{{"nvcc": {json.dumps(version)}, "kernels": {{\n{lines}\n}}}}\n',
                      encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kept", type=pathlib.Path)
-    parser.add_argument("--nvcc", default=shutil.which("nvcc") or "nvcc")
     parser.add_argument("--cuobjdump", default=shutil.which("cuobjdump"))
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    ptxas = pathlib.Path(options.nvcc).with_name("ptxas")
-    if not (options.kept / "launchers_gpu.compute_80.ptx").is_file() or not ptxas.is_file():
-        print(f"skipped: no CUDA compiler made {options.kept}, or there is no {ptxas}")
+    if not (options.kept / "ptxas.log").is_file():
+        print(f"skipped: no CUDA compiler left {options.kept}/ptxas.log")
         return SKIPPED
-    version = re.search(r"V([\d.]+)", run(ptxas, "--version"))[1]
-    table = measure(options.kept, ptxas, options.cuobjdump)
+    ptx = (options.kept / "launchers_gpu.compute_80.ptx").read_text(encoding="utf-8")
+    version = re.search(r"Cuda compilation tools, release [\d.]+, V([\d.]+)", ptx)[1]
+    table = measure(options.kept, options.cuobjdump)
     show(table, "machine code" if options.cuobjdump else "PTX; no cuobjdump for the machine code")
     if options.write:
         write(table, version)
     allowed = json.loads(TABLE.read_text(encoding="utf-8"))
-    compares = allowed["ptxas"] == version
+    compares = allowed["nvcc"] == version
     if not compares:
-        print(f"ptxas {version}: {TABLE.name} is of {allowed['ptxas']}, so registers are not compared")
+        print(f"nvcc {version}: {TABLE.name} is of {allowed['ptxas']}, so registers are not compared")
     found = breaches(table, allowed["kernels"], compares)
     print("\n".join(found) or f"{len(table)} kernels, no stack, no spills, none grown")
     return 1 if found else 0
