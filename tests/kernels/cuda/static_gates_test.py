@@ -37,7 +37,7 @@ LOCAL = r"LDL|STL"
 # Kernels whose names match have to have these.
 NEEDED = [
     (r"append_kernel|move_kernel", {"16-byte load"}),
-    (r"^decode_kernel", {"cp.async"}),
+    (r"^decode_kernel", {"16-byte load", "cp.async"}),
     (r"matrix|prefill", {"cp.async", "ldmatrix", "mma"}),
 ]
 
@@ -56,7 +56,7 @@ def short_names(mangled):
     names = {}
     for name, text in zip(mangled, plain):
         text = re.sub(r"^void |\((?:kvcheck|anonymous)[\w: ]*\w*\)::", "", text)
-        text = text.replace("(anonymous namespace)::", "").replace("kvcheck::kernels::device::", "")
+        text = re.sub(r"\(anonymous namespace\)::|\b\w+::", "", text)
         text = re.sub(r"\(\w*Parameters\)$", "", text)
         text = re.sub(r", \(Fault\)0(?=[,>])|<\(Fault\)0>|(?<=<)\(Fault\)0, ", "", text)
         text = re.sub(r"\((?:int|bool|unsigned int|unsigned)\)", "", text).replace("true", "1")
