@@ -56,7 +56,7 @@ def short_names(mangled):
     names = {}
     for name, text in zip(mangled, plain):
         text = re.sub(r"^void |\((?:kvcheck|anonymous)[\w: ]*\w*\)::", "", text)
-        text = re.sub(r"\(anonymous namespace\)::|\b\w+::", "", text)
+        text = re.sub(r"\(anonymous namespace\)::|\b\w+::", "", text).replace("> >", ">>")
         text = re.sub(r"\(\w*Parameters\)$", "", text)
         text = re.sub(r", \(Fault\)0(?=[,>])|<\(Fault\)0>|(?<=<)\(Fault\)0, ", "", text)
         text = re.sub(r"\((?:int|bool|unsigned int|unsigned)\)", "", text).replace("true", "1")
