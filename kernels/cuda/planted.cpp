@@ -21,7 +21,7 @@ constexpr DeviceFault kFaults[] = {
     {Fault::append_written_twice, "append-written-twice", "append",
      "lets two warps store the same row", "data_race"},
     {Fault::move_ascending_only, "move-ascending-only", "move",
-     "walks up even where the rows move up, over rows that are still to be read", "rows"},
+     "walks up even where the rows move up, over rows that are still to be read", "data_race"},
     {Fault::move_barrier_removed, "move-barrier-removed", "move",
      "writes a chunk before every thread has read its part of it", "data_race"},
     {Fault::move_barrier_in_a_branch, "move-barrier-in-a-branch", "move",
