@@ -120,7 +120,7 @@ struct DeviceFault {
   std::string_view kernel;
   std::string_view statement;
   /// The kind of defect (kernels/simt/defect.h) that shows it; "values" or "rows" where nothing but
-  /// the numbers are wrong.
+  /// the numbers are wrong, "bank_conflicts" where only that counter is.
   std::string_view caught_by;
   bool int8_cache = false;  ///< Whether it shows with int8 caches alone.
 };

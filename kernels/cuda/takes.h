@@ -40,7 +40,7 @@ constexpr bool takes_decode_matrix(const AttentionShape& shape) {
 }
 inline constexpr std::int64_t kMatrixRows = 8;
 
-/// 16-bit rows; any number of queries whose tiles of 16 rows and more are fewer than 2^31.
+/// 16-bit rows, any number of queries.
 constexpr bool takes_prefill(const AttentionShape& shape) {
   return !shape.int8_cache && takes_decode(shape);
 }
