@@ -89,10 +89,10 @@ KV_DEVICE void write_rows(const AttentionParameters& p, const RowTile& tile, con
                           const unsigned char* shared) {
   const int warps = block_threads() / 32;
   const int lanes = p.value_head_size;
-  const int width = (lanes + 31) / 32 * 32;  // A warp writes one row at a time.
+  const int width =
+      (lanes + 31) / 32 * 32;  // A warp writes one row at a time, all lanes of it read.
   for (int at = thread_index(); at < tile.rows * width; at += block_threads()) {
     const int r = at / width, lane = at % width;
-    if (lane >= lanes) continue;
     const auto partial = [&](int warp) {
       return reinterpret_cast<const float*>(shared + warp * Memory::kBytes);
     };
@@ -103,6 +103,7 @@ KV_DEVICE void write_rows(const AttentionParameters& p, const RowTile& tile, con
       sum = fused(partial(w)[Memory::kSums + r], factor, sum);
       value = fused(partial(w)[Memory::place(r, lane)], factor, value);
     }
+    if (lane >= lanes) continue;
     const std::int64_t row = rows[r].output;
     const std::int64_t query_head = row % p.query_heads;
     if (p.splits == 1) {

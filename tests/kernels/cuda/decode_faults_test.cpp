@@ -64,6 +64,8 @@ PrefillCase case_of(Fault fault) {
 
 PrefillCase case_of(const DeviceFault& fault) {
   PrefillCase c = case_of(fault.fault);
+  c.int8_cache = fault.int8_cache;
+  if (c.int8_cache) c.head_size = 48;  // Rows of int8 are whole packets of 16 bytes.
   if (fault.kernel == "decode_matrix") {
     c.kernel = &KernelTable::decode_matrix;
     c.query_heads = 16;
