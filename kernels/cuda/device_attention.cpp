@@ -50,11 +50,6 @@ std::string_view to_string(AttentionKernel kernel) {
   return "?";
 }
 
-Element element_of(ElementType type) {
-  if (type == ElementType::f16) return Element::f16;
-  return type == ElementType::bf16 ? Element::bf16 : Element::f32;
-}
-
 AttentionKernel chosen_kernel(const SessionConfig& config, const KernelTable& kernels,
                               std::int64_t queries) {
   using enum AttentionKernel;

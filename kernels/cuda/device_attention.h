@@ -20,9 +20,6 @@ enum class AttentionKernel { unfused, decode, decode_matrix, prefill };
 /// The name that LaunchConfig::kernel has for it.
 std::string_view to_string(AttentionKernel kernel);
 
-/// \pre type is f32, f16 or bf16
-Element element_of(ElementType type);
-
 /// The kernel for an entry that asks `queries` queries: the one asked for where it takes them, else
 /// the fastest that does. It does not depend on the other entries, nor on the cache.
 AttentionKernel chosen_kernel(const SessionConfig& config, const KernelTable& kernels,

@@ -19,6 +19,11 @@ std::span<const float> as_floats(const Tensor& tensor) {
 
 }  // namespace
 
+Element element_of(ElementType type) {
+  if (type == ElementType::f16) return Element::f16;
+  return type == ElementType::bf16 ? Element::bf16 : Element::f32;
+}
+
 DeviceCache::DeviceCache(Machine& machine, const SessionConfig& config)
     : machine_(machine),
       config_(config),

@@ -15,6 +15,9 @@
 
 namespace kvcheck::kernels::device {
 
+/// \pre type is f32, f16 or bf16
+Element element_of(ElementType type);
+
 /// Factors of an int8 cache in the device's memory; empty where the cache is not quantised.
 struct DeviceScales {
   DeviceBuffer key, value;

@@ -9,6 +9,7 @@ namespace kvcheck::kernels::simt {
 
 void CopyQueue::clear() {
   copies_.clear();
+  drifting_ = 0;
   group_ = 0;
 }
 
@@ -20,6 +21,7 @@ void CopyQueue::issue(Copy copy, Order order, Random& random) {
     at_once = draw == 0;
     copy.drifts = draw >= 2;
   }
+  drifting_ += copy.drifts;
   if (at_once) land(copy);
   copies_.push_back(copy);
 }
@@ -29,10 +31,11 @@ void CopyQueue::land(Copy& copy) {
   std::memcpy(copy.shared, copy.global, static_cast<std::size_t>(copy.bytes));
   std::memset(copy.shared + copy.bytes, 0, kCopyBytes - static_cast<std::size_t>(copy.bytes));
   copy.landed = true;
+  drifting_ -= copy.drifts;
 }
 
 void CopyQueue::drift(Random& random) {
-  if (copies_.empty()) return;
+  if (!drifts()) return;
   Copy& copy = copies_[random.below(copies_.size())];
   if (copy.drifts && random.below(2) == 0) land(copy);
 }

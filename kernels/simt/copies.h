@@ -24,7 +24,8 @@ class CopyQueue {
   };
 
   void clear();
-  bool empty() const { return copies_.empty(); }
+  /// Whether drift() can do anything.
+  bool drifts() const { return drifting_ > 0; }
 
   /// Source and destination are read and written at one moment between now and the wait: at the
   /// last one in lockstep, at once in reverse order, and where the order draws, at one drawn.
@@ -40,9 +41,10 @@ class CopyQueue {
   const Copy* unfinished() const { return copies_.empty() ? nullptr : &copies_.front(); }
 
  private:
-  static void land(Copy& copy);
+  void land(Copy& copy);
 
   std::vector<Copy> copies_;  // In the order of issue, so also of groups.
+  int drifting_ = 0;          // Of those that drift, how many have not landed.
   std::int64_t group_ = 0;    // Of copies that are not committed yet.
 };
 

@@ -10,7 +10,7 @@
 namespace kvcheck::kernels::simt {
 
 enum class DefectKind {
-  data_race,
+  data_race,  ///< Also where both store the same bytes.
   out_of_bounds,
   misaligned,
   uninitialised_read,

@@ -135,6 +135,7 @@ void copy_async(void* shared, const void* global, int bytes, Site site) {
   simt::maybe_yield();
   Lane& lane = self();
   Runner& runner = *lane.runner;
+  const simt::RuntimeScope scope;
   if (bytes < 0 || bytes > static_cast<int>(simt::kCopyBytes)) {
     runner.report(DefectKind::out_of_bounds, site,
                   "copy_async reads 0 to 16 bytes, not " + std::to_string(bytes));
@@ -154,6 +155,7 @@ void copy_async(void* shared, const void* global, int bytes, Site site) {
 void commit_copies() { self().copies.commit(); }
 void wait_copies_until(int pending) {
   Lane& lane = self();
+  const simt::RuntimeScope scope;
   lane.copies.wait(pending, [&](const simt::CopyQueue::Copy& copy) {
     lane.monitor->copy_ends(lane.index, copy.shared);
   });

@@ -14,7 +14,9 @@ using kvcheck::kernels::simt::note_access;
 std::uintptr_t number_of(void* code) { return reinterpret_cast<std::uintptr_t>(code); }
 
 void note(void* address, std::size_t bytes, bool write, bool unaligned, void* code) {
-  if (kvcheck::kernels::simt::running.thread == nullptr) return;
+  // Most calls end here: arrays in registers are memory of the stack to the instrumentation.
+  const kvcheck::kernels::simt::Thread* const thread = kvcheck::kernels::simt::running.thread;
+  if (thread == nullptr || thread->on_stack(address)) return;
   Access access;
   access.address = address;
   access.bytes = bytes;

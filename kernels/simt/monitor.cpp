@@ -51,6 +51,24 @@ void Monitor::State::check_alignment(const Step& step, std::size_t unit) {
              std::to_string(unit));
 }
 
+template <bool kWrite>
+void Monitor::State::touch_shared(const Step& step, std::size_t offset) {
+  const std::uint32_t fence = order.last_barrier();
+  const Cell cell(order.now(), step.thread, step.atomic, step.site);
+  Word* const words = memory.shared_words.data();
+  Mark* const marks = memory.shared_marks.data();
+  for_words(offset, step.bytes, [&](std::size_t index, std::uint32_t mask) {
+    const Mark mark = marks[index];
+    const std::uint32_t wanted = kWrite && !step.atomic ? 0 : mask;
+    const bool in_flight = (mark & mask << 4) != 0;
+    if (in_flight || (mark & wanted) != wanted) report_shared_mark(step, index, mask);
+    if (kWrite) marks[index] = static_cast<Mark>(mark | mask);
+    if (in_flight) return;
+    const Race race = note(words[index], cell.with(mask), kWrite, fence, order);
+    if (race.found()) report_race(step, race, nullptr, index, mask);
+  });
+}
+
 bool Monitor::State::access_shared(const Step& step) {
   const std::size_t offset = step.address - shared_begin;
   if (step.bytes > shared_bytes - offset) {
@@ -59,20 +77,11 @@ bool Monitor::State::access_shared(const Step& step) {
   }
   if (!step.unaligned) check_alignment(step, step.bytes);
   if (checks.counters) groups.add(step.thread, step.site, Traffic::shared, offset, step.bytes);
-  const std::uint32_t fence = order.last_barrier();
-  const Cell cell(order.now(), step.thread, step.atomic, step.site);
-  for_words(offset, step.bytes, [&](std::size_t index, std::uint32_t mask) {
-    Mark& mark = memory.shared_marks[index];
-    const bool reads = !step.write || step.atomic;
-    const std::uint32_t wanted = reads ? mask : mark & mask;
-    const bool in_flight = (mark & mask << 4) != 0;
-    if (in_flight || (mark & mask) != wanted) report_shared_mark(step, index, mask);
-    if (step.write) mark |= static_cast<Mark>(mask);
-    if (in_flight) return;
-    Word& word = memory.shared_words[index];
-    const Race race = note(word, cell.with(mask), step.write, fence, order);
-    if (race.found()) report_race(step, race, nullptr, index, mask);
-  });
+  if (step.write) {
+    touch_shared<true>(step, offset);
+  } else {
+    touch_shared<false>(step, offset);
+  }
   return true;
 }
 

@@ -38,6 +38,15 @@ struct Access {
   Site site;
 };
 
+/// What it finds, and what it takes for ordered:
+///  - Races: two threads touch one byte, one of them writes, not both by atomics. Ordered are
+///    accesses on two sides of a block barrier, of a barrier of both lanes in one warp, or of two
+///    launches; shuffles, votes, atomics and fences order nothing. Of each 4-byte word the last two
+///    writers and readers are known, so that races of single bytes can hide behind others.
+///  - Bounds, alignment, stores to inputs, bytes read before they are written (shared memory in its
+///    block, scratch and outputs in their step), bytes of outputs stored twice by one launch.
+///  - Shared bytes touched by anyone while a copy to them is under way.
+/// Accesses to the thread's own stack and to read-only data of the program are right.
 class Monitor {
  public:
   Monitor(const Checks& checks, const device::LaunchShape& shape, GlobalMemory& memory);

@@ -1,4 +1,5 @@
 // What the checks of an access found, in words.
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -118,32 +119,28 @@ void Monitor::State::report_global_mark(const Step& step, const Region& region, 
 void Monitor::State::report_outside(const Step& step) {
   if (!wants(DefectKind::out_of_bounds, step, 0)) return;
   const std::uintptr_t end = step.address + step.bytes;
-  std::string where;
-  const auto describe = [&](std::uintptr_t begin, std::size_t bytes, const std::string& name) {
-    if (step.address < begin) {
-      where =
-          fmt::format("begins {} bytes before {} of {} bytes", begin - step.address, name, bytes);
-    } else {
-      where =
-          fmt::format("ends {} bytes behind {} of {} bytes", end - (begin + bytes), name, bytes);
-    }
+  // Whatever lies nearest was most likely meant.
+  const auto distance = [&](std::uintptr_t begin, std::size_t bytes) {
+    return step.address < begin ? begin - step.address : end - std::min(end, begin + bytes);
   };
-  // What lies within a few rows of shared memory was most likely meant for it.
-  constexpr std::uintptr_t kNear = 4096;
-  const bool near_shared = shared_bytes != 0 && end + kNear > shared_begin &&
-                           step.address < shared_begin + shared_bytes + kNear;
+  std::uintptr_t begin = shared_begin;
+  std::size_t bytes = shared_bytes;
+  std::string name = "the shared memory";
   const Allocation* const nearest =
       allocations.nearest(reinterpret_cast<const void*>(step.address));
-  if (near_shared) {
-    describe(shared_begin, shared_bytes, "the shared memory");
-  } else if (nearest != nullptr) {
-    describe(reinterpret_cast<std::uintptr_t>(nearest->data), nearest->bytes,
-             quoted(nearest->name));
-  } else {
-    where = "is in no allocation; there is none";
+  if (nearest != nullptr) {
+    const auto first = reinterpret_cast<std::uintptr_t>(nearest->data);
+    if (bytes == 0 || distance(first, nearest->bytes) < distance(begin, bytes)) {
+      begin = first;
+      bytes = nearest->bytes;
+      name = quoted(nearest->name);
+    }
   }
+  const bool before = step.address < begin;
   add(DefectKind::out_of_bounds, step, {},
-      fmt::format("an access of {} bytes {}", step.bytes, where));
+      fmt::format("an access of {} bytes {} {} bytes {} {} of {} bytes", step.bytes,
+                  before ? "begins" : "ends", distance(begin, bytes), before ? "before" : "behind",
+                  name, bytes));
 }
 
 }  // namespace kvcheck::kernels::simt

@@ -47,6 +47,8 @@ struct Monitor::State {
 
   // \return false where the access must not be made.
   bool access_shared(const Step& step);
+  template <bool kWrite>
+  void touch_shared(const Step& step, std::size_t offset);
   bool access_global(const Step& step);
   void check_alignment(const Step& step, std::size_t unit);
   void access_words(const Step& step, Region& region, std::size_t offset);

@@ -108,8 +108,8 @@ std::uint32_t ReadySet::draw_slice(Random& random) const {
     case Order::starve:
       return 1 + random.below(512);
     case Order::priority:
-      // A few moments of a launch: one in some thousands of accesses of all threads.
-      return 1 + random.below(64 * static_cast<std::uint64_t>(threads_));
+      // Some moments close together and some far apart, since nobody knows how long a block runs.
+      return 1 + random.below(static_cast<std::uint64_t>(threads_) << random.below(9));
   }
   return 0;
 }

@@ -41,7 +41,6 @@ void Runner::run(void (*body)(const void*), const device::LaunchShape& shape,
   const std::vector<std::int64_t> drawn = draw_blocks(count);
   running.yield = &Runner::preempt;
   running.give_up = [] { static_cast<Lane*>(running.thread)->runner->give_up(); };
-  running.accesses_until_yield = ready_.draw_slice(random_);
   for (std::int64_t i = 0; i < count && !gave_up_; ++i) {
     const bool down = order == Order::reverse;
     run_block(!drawn.empty() ? drawn[static_cast<std::size_t>(i)] : down ? count - 1 - i : i);
@@ -83,6 +82,7 @@ void Runner::make_room() {
 
 void Runner::run_block(std::int64_t block) {
   prepare_block(block);
+  running.accesses_until_yield = ready_.draw_slice(random_);
   monitor_->begin_block(block, shared());
   self_ = nullptr;
   Lane& first = lanes_[static_cast<std::size_t>(ready_.take(-1, random_))];
@@ -106,6 +106,7 @@ void Runner::prepare_block(std::int64_t block) {
   }
   const int threads = static_cast<int>(shape_->threads);
   live_ = threads;
+  from_the_start_ = false;
   arrived_ = 0;
   ready_.begin_block(order_, threads, random_);
   for (int w = 0; w < threads / 32; ++w) {
@@ -135,6 +136,7 @@ void Runner::thread_main(void* lane) {
 
 void Runner::exit_thread() {
   Lane& me = self();
+  running.thread = nullptr;
   if (const CopyQueue::Copy* copy = me.copies.unfinished()) {
     report(DefectKind::copy_in_flight, copy->site,
            "the thread exits before it has waited for the copy");
@@ -170,7 +172,10 @@ void Runner::preempt() {
   runner.yield();
 }
 
+// From here to the next thread nothing is a kernel's access: what the runtime uses of the standard
+// library may be linked from code that is instrumented.
 void Runner::yield() {
+  running.thread = nullptr;
   make_ready(self());
   run_next();
 }
@@ -182,8 +187,8 @@ void Runner::make_ready(Lane& lane) {
 
 void Runner::run_next() {
   Lane& from = self();
-  if (!from.copies.empty()) from.copies.drift(random_);
-  const int next = ready_.take(from.index, random_);
+  if (from.copies.drifts()) from.copies.drift(random_);
+  const int next = ready_.take(std::exchange(from_the_start_, false) ? -1 : from.index, random_);
   if (next < 0) {
     if (live_ > 0) {
       report_stuck();
@@ -193,14 +198,15 @@ void Runner::run_next() {
   }
   Lane& to = lanes_[static_cast<std::size_t>(next)];
   to.state = Lane::State::runs;
-  if (&to == &from) return;
   self_ = &to;
   running.thread = &to;
+  if (&to == &from) return;
   Fiber::switch_between(from.fiber, to.fiber);
 }
 
 void Runner::block_barrier(Site site) {
   Lane& me = self();
+  running.thread = nullptr;
   if (arrived_ > 0 && !same_place(site, first_arrived_->site)) {
     report(DefectKind::barrier_divergence, site,
            "threads of one block wait at two different barriers", first_arrived_);
@@ -221,6 +227,7 @@ void Runner::complete_block_barrier() {
                " threads have exited and never arrive");
   }
   arrived_ = 0;
+  from_the_start_ = true;
   monitor_->block_barrier();
   for (std::uint32_t t = 0; t < shape_->threads; ++t) {
     if (lanes_[t].state == Lane::State::at_block_barrier) make_ready(lanes_[t]);
@@ -230,6 +237,7 @@ void Runner::complete_block_barrier() {
 void Runner::meet(Operation operation, std::uint32_t mask, Site site,
                   void (*complete)(Runner&, Meeting&)) {
   Lane& me = self();
+  running.thread = nullptr;
   if ((mask & bit(me.lane)) == 0) {
     report(DefectKind::warp_mask, site, mask_words(operation, mask) + " lacks the lane itself");
     give_up();

@@ -161,6 +161,7 @@ class Runner {
   std::byte* shared_ = nullptr;
   int live_ = 0, arrived_ = 0;
   Lane* first_arrived_ = nullptr;  // At the block barrier.
+  bool from_the_start_ = false;    // Fixed orders begin again behind a block barrier.
   bool gave_up_ = false;
   std::exception_ptr failure_;
 };

@@ -7,9 +7,7 @@ constinit thread_local Running running;
 
 void note_access(const Access& access) {
   Thread* const thread = running.thread;
-  if (thread == nullptr) return;
-  const auto* const address = static_cast<const std::byte*>(access.address);
-  if (address >= thread->stack_begin && address < thread->stack_end) return;
+  if (thread == nullptr || thread->on_stack(access.address)) return;
   maybe_yield();
   if (thread->monitor == nullptr) return;
   // The checks use templates of the standard library, of which an instrumented copy may be linked.

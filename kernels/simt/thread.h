@@ -17,6 +17,7 @@ struct Thread {
   int warp = 0, lane = 0;
   const std::byte* stack_begin = nullptr;  ///< Of its fiber; its own accesses there are ignored.
   const std::byte* stack_end = nullptr;
+  bool on_stack(const void* address) const { return address >= stack_begin && address < stack_end; }
 };
 
 /// One for each OS thread; fibers stay on theirs.

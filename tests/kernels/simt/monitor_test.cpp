@@ -42,12 +42,6 @@ struct Watched {
   }
 };
 
-std::string sentences(const std::vector<Defect>& defects) {
-  std::string text;
-  for (const Defect& defect : defects) text += defect.sentence() + "\n";
-  return text;
-}
-
 TEST(Monitor, RightKernelsHaveNoDefect) {
   for (const WatchedKernel& kernel : right_kernels()) {
     for (const Order order : kAllOrders) {
@@ -56,14 +50,22 @@ TEST(Monitor, RightKernelsHaveNoDefect) {
         kernel.run(watched.test.queue, watched.buffers);
         const std::vector<Defect> defects = watched.test.queue.take_defects();
         ASSERT_TRUE(defects.empty()) << kernel.name << ", " << to_string(order) << ":\n"
-                                     << sentences(defects);
+                                     << testing::PrintToString(sentences_of(defects));
       }
     }
   }
 }
 
+std::vector<WrongKernel> all_wrong_kernels() {
+  std::vector<WrongKernel> all(racing_kernels().begin(), racing_kernels().end());
+  all.insert(all.end(), wrong_kernels().begin(), wrong_kernels().end());
+  return all;
+}
+
 bool is_at(const SourcePlace& place, int line) {
-  return place.file == "tests/kernels/simt/wrong_kernels.cpp" && place.line == line;
+  return (place.file == "tests/kernels/simt/racing_kernels.cpp" ||
+          place.file == "tests/kernels/simt/wrong_kernels.cpp") &&
+         place.line == line;
 }
 
 bool is_expected(const WrongKernel& kernel, const Defect& defect) {
@@ -80,7 +82,7 @@ bool is_expected(const WrongKernel& kernel, const Defect& defect) {
 }
 
 TEST(Monitor, EveryWrongKernelIsFound) {
-  for (const WrongKernel& kernel : wrong_kernels()) {
+  for (const WrongKernel& kernel : all_wrong_kernels()) {
     for (const Order order : kAllOrders) {
       for (std::uint64_t seed = 0; seed < 20; ++seed) {
         Watched watched({order, seed});
@@ -90,19 +92,19 @@ TEST(Monitor, EveryWrongKernelIsFound) {
                                 [&](const Defect& defect) { return is_expected(kernel, defect); }))
             << kernel.name << ", " << to_string(order) << " " << seed << ", lines " << line_of(0)
             << " and " << line_of(1) << ":\n"
-            << sentences(defects);
+            << testing::PrintToString(sentences_of(defects));
       }
     }
   }
 }
 
 TEST(Monitor, DefectsAreTheSameInEveryRun) {
-  for (const WrongKernel& kernel : wrong_kernels()) {
-    std::vector<std::string> runs;
+  for (const WrongKernel& kernel : all_wrong_kernels()) {
+    std::vector<std::vector<std::string>> runs;
     for (int run = 0; run < 2; ++run) {
       Watched watched({Order::random, 7});
       kernel.run(watched.test.queue, watched.buffers);
-      runs.push_back(sentences(watched.test.queue.take_defects()));
+      runs.push_back(sentences_of(watched.test.queue.take_defects()));
     }
     EXPECT_EQ(runs[0], runs[1]) << kernel.name;
   }

@@ -140,14 +140,14 @@ constexpr std::array<float, 64> kTable = [] {
   return table;
 }();
 
-__attribute__((noinline)) void fill(float* values, unsigned seed) {
-  for (unsigned i = 0; i < 16; ++i) values[i] = kTable[(seed + i) % 64];
+__attribute__((noinline)) void fill(float* values, const float* table, unsigned seed) {
+  for (unsigned i = 0; i < 16; ++i) values[i] = table[(seed + i) % 64];
 }
 
 /// The thread's own stack, by a pointer, and read-only data of the program.
 KV_KERNEL void stack_and_constants(Buffers p) {
   float values[16];
-  fill(values, thread_index());
+  fill(values, kTable.data(), thread_index());
   p.output[thread_index()] = values[thread_index() % 16];
 }
 

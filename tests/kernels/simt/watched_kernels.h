@@ -40,6 +40,7 @@ struct WrongKernel : WatchedKernel {
   Other other = Other::none;
   std::string_view words = {};  ///< Part of the detail.
 };
+std::span<const WrongKernel> racing_kernels();
 std::span<const WrongKernel> wrong_kernels();
 
 }  // namespace kvcheck::kernels::simt
