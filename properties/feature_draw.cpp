@@ -17,8 +17,8 @@ using model::Scenario;
 
 class FeatureDrawing {
  public:
-  FeatureDrawing(const Capabilities& target, Draw& draw, Scenario& scenario)
-      : target_(target), draw_(draw), s_(scenario), swarm_(draw.bits()) {}
+  FeatureDrawing(const Capabilities& target, Draw& draw, std::int64_t context, Scenario& scenario)
+      : target_(target), draw_(draw), context_(context), s_(scenario), swarm_(draw.bits()) {}
 
   void run() {
     if (wants("softcap", 12)) s_.softcap = draw_.pick(std::vector<double>{0.5, 2, 20, 50});
@@ -35,6 +35,7 @@ class FeatureDrawing {
   /// the more often, so that rare features meet.
   bool wants(std::string_view feature, int chance) {
     if (!claims(target_, s_, feature)) return false;
+    if (context_ > 0) chance = std::min(2 * chance, 50);
     if (swarm_ % 2 == 0) return draw_.percent(chance);
     std::uint64_t name = 0;
     for (const char letter : feature) name = name * 31 + static_cast<unsigned char>(letter);
@@ -111,18 +112,28 @@ class FeatureDrawing {
           std::vector<model::QkOutput>{model::QkOutput::raw, model::QkOutput::softcapped,
                                        model::QkOutput::biased, model::QkOutput::probabilities});
     }
-    if (wants("softmax_precision", 10)) {
+    if (wants("softmax_precision", context_ > 0 ? 5 : 10)) {
       s_.softmax_precision = draw_.pick(
           std::vector<model::ElementType>{model::ElementType::f32, model::ElementType::f16,
                                           model::ElementType::bf16, model::ElementType::f64});
     }
     if (s_.opset < 25) return;
-    if (wants("attention_window", 40)) s_.cache.window_size = draw_.between(1, 12);
-    if (wants("right_window", 30)) s_.right_window_size = draw_.pick({0, 0, 1, 2, 5});
+    if (wants("attention_window", 40)) {
+      const bool wide = context_ > 0 && draw_.percent(40);
+      s_.cache.window_size = wide ? std::max<std::int64_t>(1, draw_.pick({context_, context_ / 2}) +
+                                                                  draw_.between(-1, 1))
+                                  : draw_.between(1, 12);
+    }
+    if (wants("right_window", 30)) {
+      s_.right_window_size = draw_.pick({0, 0, 1, 2, context_ > 0 ? 0 : 5});
+      // A causal query sees nothing to its right in any case.
+      if (context_ > 0 && draw_.percent(60)) s_.causal = false;
+    }
   }
 
   const Capabilities& target_;
   Draw& draw_;
+  std::int64_t context_;
   Scenario& s_;
   std::uint64_t swarm_;
 };
@@ -153,29 +164,32 @@ std::int64_t fewest_columns(const Scenario& s) {
 
 }  // namespace
 
-void draw_features(const Capabilities& target, Draw& draw, Scenario& scenario) {
-  FeatureDrawing(target, draw, scenario).run();
+void draw_features(const Capabilities& target, Draw& draw, std::int64_t context,
+                   Scenario& scenario) {
+  FeatureDrawing(target, draw, context, scenario).run();
 }
 
-void draw_mask(const Capabilities& target, Draw& draw, std::int64_t longest, Scenario& s) {
+void draw_mask(const Capabilities& target, Draw& draw, MaskLengths lengths, Scenario& s) {
+  const bool behind = lengths.context > 0;
   const bool gqa = s.op == model::Operator::gqa;
   const bool boolean = !gqa && target.has("mask_boolean");
   const bool additive = target.has(gqa ? "attention_bias" : "mask_additive");
-  if ((!boolean && !additive) || draw.percent(gqa ? 88 : 50)) return;
+  if ((!boolean && !additive) || draw.percent(gqa ? (behind ? 75 : 88) : (behind ? 35 : 50)))
+    return;
   s.mask.kind = boolean && (!additive || draw.percent(60)) ? model::MaskKind::boolean
                                                            : model::MaskKind::additive;
   const bool broadcast = target.has("mask_broadcast");
   const bool one_row = !gqa && claims(target, s, "mask_one_row");
-  s.mask.rank = gqa ? 4 : static_cast<int>(draw.between(2, 4));
+  s.mask.rank = gqa ? 4 : static_cast<int>(behind ? draw.pick({2, 3, 3, 4}) : draw.between(2, 4));
   if (one_row && draw.percent(10)) s.mask.rank = 1;
   s.mask.hidden_percent = static_cast<int>(draw.pick({0, 10, 30, 60, 90, 100}));
   s.mask.seed = draw.bits() & 0xffffu;
   s.mask.empty_rows = !gqa && draw.percent(30);
   if (broadcast) draw_broadcast(draw, s.mask);
   if (one_row && s.mask.rank >= 2) s.mask.one_query = draw.percent(15);
-  if (!gqa && s.opset >= 24 && claims(target, s, "short_mask") && draw.percent(20)) {
+  if (!gqa && s.opset >= 24 && claims(target, s, "short_mask") && draw.percent(behind ? 40 : 20)) {
     const std::int64_t room =
-        s.nonpad_kv_seqlen ? s.cache.capacity - longest : fewest_columns(s) - 1;
+        s.nonpad_kv_seqlen ? s.cache.capacity - lengths.longest : fewest_columns(s) - 1;
     s.mask.missing_columns = std::clamp<std::int64_t>(draw.pick({1, 1, 2, 5}), 0, room);
   }
 }

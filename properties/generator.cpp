@@ -26,10 +26,14 @@ std::vector<Family> families(const Capabilities& target, const GeneratorFocus& f
     result.insert(result.end(), 2, Family::gqa_block);
   }
   if (gqa && focus.gqa_full && target.layouts.count("full")) result.push_back(Family::gqa_full);
-  if (attention && focus.attention_past) result.push_back(Family::attention_past);
+  // Of long contexts few are judged in a second, and attention has what is rarest.
+  const std::size_t attentions = focus.context_length > 0 ? 2 : 1;
+  if (attention && focus.attention_past) {
+    result.insert(result.end(), attentions, Family::attention_past);
+  }
   if (attention && focus.attention_nonpad && *target.opsets.rbegin() >= 24 &&
       target.has("nonpad_kv_seqlen")) {
-    result.push_back(Family::attention_nonpad);
+    result.insert(result.end(), attentions, Family::attention_nonpad);
   }
   return result;
 }
@@ -43,13 +47,13 @@ class Drawing {
   Scenario run() {
     draw_shape();
     draw_cache();
-    draw_features(target_, draw_, s_);
+    draw_features(target_, draw_, context_, s_);
     draw_data();
     const std::int64_t longest = draw_steps(target_, family_, draw_, {size_, context_}, s_);
     if (family_ == Family::attention_nonpad || family_ == Family::gqa_full) {
       s_.cache.capacity = longest + draw_.pick({0, 0, 1, 3, 8});
     }
-    draw_mask(target_, draw_, longest, s_);
+    draw_mask(target_, draw_, {longest, context_}, s_);
     s_ = model::normalise(s_);
     draw_call_change(target_, draw_, s_);
     return s_;
@@ -67,7 +71,7 @@ class Drawing {
     std::int64_t group = draw_.pick({1, 1, 1, 2, 2, 3, 4, rarely(4) ? 8 : 5});
     if (context_ > 0) {
       // Everything is multiplied with the context, so the rest stays narrow.
-      s_.batch = draw_.percent(80) ? 1 : 2;
+      s_.batch = draw_.percent(gqa() ? 75 : 55) ? 1 : 2;
       s_.kv_heads = draw_.pick({1, 1, 2});
       group = draw_.pick({1, 1, 2, 3});
     }
@@ -80,7 +84,9 @@ class Drawing {
     } else {
       const bool nonpad = family_ == Family::attention_nonpad;
       const auto first = nonpad ? target_.opsets.lower_bound(24) : target_.opsets.begin();
-      s_.opset = draw_.pick(std::vector<int>(first, target_.opsets.end()));
+      const bool newest = context_ > 0 && draw_.percent(40);
+      s_.opset = newest ? *target_.opsets.rbegin()
+                        : draw_.pick(std::vector<int>(first, target_.opsets.end()));
       s_.nonpad_kv_seqlen = nonpad;
       s_.head_size = draw_.percent(60) ? draw_.pick({1, 2, 4, 4, 8, 8, 16}) : free_head_size();
       s_.value_head_size = draw_.percent(70) ? s_.head_size : draw_.pick({2, 3, 8, 10, 17});
@@ -90,6 +96,11 @@ class Drawing {
     s_.element_type = draw_.percent(60) && target_.element_types.count("f32")
                           ? model::ElementType::f32
                           : *model::element_type_from(draw_.pick(types));
+    // Of double the truth decides each element, key by key.
+    const bool costly = context_ > 0 && s_.element_type == model::ElementType::f64;
+    if (costly && target_.element_types.count("f32") && draw_.percent(75)) {
+      s_.element_type = model::ElementType::f32;
+    }
     if (draw_.percent(15)) s_.scale = draw_.pick(std::vector<double>{0.25, 0.5, 1.0});
   }
 

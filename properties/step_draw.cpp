@@ -44,7 +44,7 @@ class StepDrawing {
       draw_past();
     }
     const std::int64_t events =
-        sizes_.context > 0 ? draw_.between(0, 2) : draw_.between(1, 2 + sizes_.size / 16);
+        sizes_.context > 0 ? draw_.between(0, 3) : draw_.between(1, 2 + sizes_.size / 16);
     for (std::int64_t i = 0; i < events; ++i) {
       if (rollbacks_ && longest() > 0 && draw_.percent(33) && draw_rollback()) continue;
       if (questions_ && longest() > 0 && draw_.percent(16)) {
@@ -92,7 +92,7 @@ class StepDrawing {
   }
 
   std::int64_t step_tokens() {
-    if (single_tokens_ || draw_.percent(45)) return 1;
+    if (single_tokens_ || draw_.percent(sizes_.context > 0 ? 30 : 45)) return 1;
     if (sizes_.context > 0) return draw_.between(2, 3);
     const std::int64_t capacity = family_ == Family::gqa_block ? s_.cache.capacity : 6;
     if (draw_.percent(60)) return draw_.between(2, 5);
@@ -111,23 +111,16 @@ class StepDrawing {
     const std::int64_t n = sizes_.context;
     const std::int64_t less = draw_.percent(60) ? draw_.between(0, 4) : draw_.between(0, n / 8);
     const std::int64_t past = std::max<std::int64_t>(1, n - less);
-    if (target_.has("load")) {
-      Past step{for_entries(past)};
-      if (!uniform_entries() && draw_.percent(40)) {
-        for (auto& tokens : step.tokens)
-          tokens = std::max<std::int64_t>(1, past - draw_.between(0, 5));
-      }
-      // An entry with fewer tokens than queries beside long ones: its first queries see nothing.
-      if (family_ == Family::attention_nonpad && s_.batch > 1 && draw_.percent(50)) {
-        step.tokens.back() = draw_.between(0, 1);
-      }
-      note(step.tokens);
-      s_.steps.emplace_back(step);
+    // Queries of attention may stand at the beginning of all tokens as well as behind them.
+    const bool at_start = uniform_entries() && target_.has("queries_differ") && draw_.percent(20);
+    if (target_.has("load") && !at_start) {
+      load_context(past);
       return;
     }
     const bool unasked = gqa() ? target_.has("queryless_append") : target_.has("queries_differ");
     if (unasked) {
-      append({for_entries(past), for_entries(gqa() ? 0 : 1), generation_});
+      const std::int64_t queries = at_start ? draw_.between(1, 3) : gqa() ? 0 : 1;
+      append({for_entries(past), for_entries(queries), generation_});
       return;
     }
     const bool chunks = !gqa() || s_.batch == 1 || target_.has("batched_chunks");
@@ -137,6 +130,19 @@ class StepDrawing {
       append({for_entries(tokens), for_entries(tokens), generation_});
       left -= tokens;
     }
+  }
+
+  void load_context(std::int64_t tokens) {
+    Past step{for_entries(tokens)};
+    if (!uniform_entries() && draw_.percent(40)) {
+      for (auto& n : step.tokens) n = std::max<std::int64_t>(1, tokens - draw_.between(0, 5));
+    }
+    // An entry with fewer tokens than queries beside long ones: its first queries see nothing.
+    if (family_ == Family::attention_nonpad && s_.batch > 1 && draw_.percent(60)) {
+      step.tokens[static_cast<std::size_t>(draw_.between(0, s_.batch - 1))] = draw_.pick({0, 0, 1});
+    }
+    note(step.tokens);
+    s_.steps.emplace_back(step);
   }
 
   void note(const std::vector<std::int64_t>& tokens) {
@@ -174,8 +180,8 @@ class StepDrawing {
     for (std::size_t b = 0; b < lengths_.size(); ++b) {
       const std::int64_t most = deep ? lengths_[b] : layout_->max_exact_rollback(lengths_[b]);
       if (most <= 0) continue;
-      // Not back to nothing where the context is to stay long.
-      const bool all = sizes_.context == 0 && draw_.percent(30);
+      // Seldom back to nothing where the context is to stay long.
+      const bool all = draw_.percent(sizes_.context > 0 ? 6 : 30);
       rollback.tokens[b] = all ? most : draw_.between(1, std::min<std::int64_t>(most, 6));
     }
     if (uniform_entries()) rollback.tokens = for_entries(rollback.tokens.front());
@@ -194,6 +200,26 @@ class StepDrawing {
     return target_.has(family_ == Family::gqa_block ? "ragged_prompt_block" : "ragged_prompt");
   }
 
+  /// An entry that has no token yet stays so every second time, while others are long: all its
+  /// queries see nothing then, not the first ones alone.
+  void keep_empty(std::vector<std::int64_t>& tokens) {
+    if (longest() == 0) return;
+    for (std::size_t b = 0; b < tokens.size(); ++b) {
+      const bool empty = lengths_[b] == 0 && draw_.percent(50);
+      if (empty && std::count(tokens.begin(), tokens.end(), 0) + 1 < s_.batch) tokens[b] = 0;
+    }
+  }
+
+  /// Beside long entries one that has a key or two is asked for more queries than it has keys.
+  void ask_before_keys(Append& step) {
+    for (std::size_t b = 0; b < lengths_.size(); ++b) {
+      const std::int64_t keys = lengths_[b] + step.tokens[b];
+      if (family_ == Family::attention_nonpad && keys > 0 && keys < 4 && draw_.percent(60)) {
+        step.queries = for_entries(keys + draw_.between(1, 2));
+      }
+    }
+  }
+
   void draw_append() {
     const bool chunk = !gqa() || s_.batch == 1 || longest() == 0 || target_.has("batched_chunks");
     const std::int64_t count = s_.steps.empty() ? prompt_length() : step_tokens();
@@ -205,11 +231,13 @@ class StepDrawing {
         n = std::max<std::int64_t>(idle && draw_.percent(20) ? 0 : 1, draw_.between(0, count));
       if (*std::max_element(step.tokens.begin(), step.tokens.end()) == 0) step.tokens[0] = 1;
     }
+    if (sizes_.context > 0 && family_ == Family::attention_nonpad) keep_empty(step.tokens);
     step.queries = step.tokens;
     if (!gqa()) {
       step.queries = for_entries(step.tokens.front());
       if (target_.has("queries_differ") && draw_.percent(50)) {
         step.queries = for_entries(draw_.pick({1, 1, 2, 3, step.tokens.front() + 1}));
+        if (sizes_.context > 0) ask_before_keys(step);
       }
       if (step.queries.front() == 0) step.queries = for_entries(1);
     } else if (target_.has("queryless_append") && draw_.percent(6)) {

@@ -30,11 +30,13 @@ Arithmetic tiled() {
 }
 
 /// Tensor cores besides: products of 16 bits are exact, sums are cut off rather than rounded, and
-/// weights are rounded to 16 bits for P.V alone. \param roundoff of the element type
+/// weights are rounded to 16 bits for P.V alone; the scale is part of the exponential (prefill).
+/// \param roundoff of the element type
 Arithmetic matrix(double roundoff) {
   Arithmetic arithmetic = tiled();
   arithmetic.truncates = true;
   arithmetic.exact_products = true;
+  arithmetic.fused_shift = true;
   arithmetic.probability_roundoff = roundoff;
   return arithmetic;
 }

@@ -9,7 +9,7 @@
 #include "kernels/cuda/parameters.h"
 #include "kernels/cuda/planted.h"
 
-namespace kvcheck::kernels::device {
+namespace kvcheck::kernels::device::decoding {
 namespace {
 
 /// No position is as far as this from another; wider windows are none.
@@ -93,4 +93,4 @@ KV_DEVICE float masked_logit(const AttentionParameters& p, std::int64_t mask, st
 }
 
 }  // namespace
-}  // namespace kvcheck::kernels::device
+}  // namespace kvcheck::kernels::device::decoding

@@ -29,7 +29,7 @@
 #include "kernels/cuda/row_tile.cuh"
 #include "kernels/cuda/tile_copy.cuh"
 
-namespace kvcheck::kernels::device {
+namespace kvcheck::kernels::device::decoding {
 namespace {
 
 /// Shared memory of one warp of the decode kernel. The partial result takes the place of tiles.
@@ -249,4 +249,4 @@ KV_KERNEL void KV_LAUNCH_BOUNDS(kDecodeThreads, S::kRows == 8 ? 2 : 3)
 }
 
 }  // namespace
-}  // namespace kvcheck::kernels::device
+}  // namespace kvcheck::kernels::device::decoding

@@ -9,11 +9,12 @@
 
 #include "kernels/cuda/band.cuh"
 #include "kernels/cuda/device.cuh"
+#include "kernels/cuda/floats.cuh"
 #include "kernels/cuda/planted.h"
 #include "kernels/cuda/takes.h"
 #include "kernels/cuda/tile_copy.cuh"
 
-namespace kvcheck::kernels::device {
+namespace kvcheck::kernels::device::decoding {
 namespace {
 
 /// Constants of one instantiation. Q: type of queries and outputs; C: of the cache, Q or int8.
@@ -25,7 +26,7 @@ struct DecodeShape {
   static constexpr int kRows = kTileRows;
   static constexpr int kElementBytes = sizeof(C);
   static constexpr int kRowBytes = kPadded * kElementBytes;
-  static constexpr int kKeys = decode_tile(kPadded, kElementBytes == 1);
+  static constexpr int kKeys = decode_tile(kRowBytes);
   static constexpr int kLanes = kPadded / 8;
   static constexpr int kGroups = 32 / kLanes;
   static constexpr int kKeysAtOnce =
@@ -51,44 +52,6 @@ KV_DEVICE int weight_place(int key, int row) {
   }
 }
 
-KV_DEVICE float float_of_bits(std::uint32_t bits) {
-  float value;
-  __builtin_memcpy(&value, &bits, 4);
-  return value;
-}
-KV_DEVICE std::uint32_t bits_of_float(float value) {
-  std::uint32_t bits;
-  __builtin_memcpy(&bits, &value, 4);
-  return bits;
-}
-
-/// kCount neighbouring floats of shared memory in one access, and back.
-template <int kCount>
-KV_DEVICE void load_floats(const float* from, float* to) {
-  if constexpr (kCount >= 4) {
-    const Packet packet = load_packet(from);
-    KV_UNROLL
-    for (int i = 0; i < 4; ++i) to[i] = float_of_bits(packet.word[i]);
-  } else if constexpr (kCount == 2) {
-    const std::uint64_t both = *reinterpret_cast<const std::uint64_t*>(from);
-    to[0] = float_of_bits(static_cast<std::uint32_t>(both));
-    to[1] = float_of_bits(static_cast<std::uint32_t>(both >> 32));
-  } else {
-    to[0] = *from;
-  }
-}
-template <int kCount>
-KV_DEVICE void store_floats(float* to, const float* from) {
-  if constexpr (kCount >= 4) {
-    store_packet(to, Packet{{bits_of_float(from[0]), bits_of_float(from[1]), bits_of_float(from[2]),
-                             bits_of_float(from[3])}});
-  } else if constexpr (kCount == 2) {
-    *reinterpret_cast<std::uint64_t*>(to) =
-        bits_of_float(from[0]) | static_cast<std::uint64_t>(bits_of_float(from[1])) << 32;
-  } else {
-    *to = from[0];
-  }
-}
 /// The rows [first, first + kCount) of one key's weights: one or two planes.
 template <class S, int kCount>
 KV_DEVICE void load_weights(const float* weights, int key, int first, float* to) {
@@ -212,4 +175,4 @@ KV_DEVICE void add_values(const float* weights, const unsigned char* values,
 }
 
 }  // namespace
-}  // namespace kvcheck::kernels::device
+}  // namespace kvcheck::kernels::device::decoding

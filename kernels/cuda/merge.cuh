@@ -14,7 +14,7 @@
 #include "kernels/cuda/parameters.h"
 #include "kernels/cuda/planted.h"
 
-namespace kvcheck::kernels::device {
+namespace kvcheck::kernels::device::decoding {
 namespace {
 
 /// exp2(maximum - largest); 0 for a part that saw nothing.
@@ -82,4 +82,4 @@ KV_KERNEL void merge_kernel(const AttentionParameters p) {
 }
 
 }  // namespace
-}  // namespace kvcheck::kernels::device
+}  // namespace kvcheck::kernels::device::decoding

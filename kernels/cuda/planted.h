@@ -93,6 +93,17 @@ using UnfusedFaults = FaultList<Fault::unfused_barrier_removed, Fault::unfused_b
                                 Fault::unfused_hidden_times_zero, Fault::unfused_wrong_head,
                                 Fault::unfused_written_twice, Fault::unfused_queries_of_the_batch>;
 
+/// Of decode.cuh and merge.cuh, planted into decode.
+using DecodeFaults =
+    FaultList<Fault::decode_bank_stride, Fault::decode_first_window, Fault::decode_idle_warp,
+              Fault::decode_narrow_position, Fault::decode_no_empty_split,
+              Fault::decode_no_score_sync, Fault::decode_no_wait, Fault::decode_no_warp_merge_sync,
+              Fault::decode_shuffle_mask, Fault::decode_sink_each_split, Fault::decode_stage_reuse,
+              Fault::decode_tail, Fault::decode_window_edge, Fault::merge_no_rescale>;
+using MatrixFaults =
+    FaultList<Fault::matrix_bank_stride, Fault::matrix_hidden_value, Fault::matrix_no_wait,
+              Fault::matrix_rows_swapped, Fault::matrix_stage_reuse>;
+
 using PrefillFaults = FaultList<
     Fault::prefill_wait_missing, Fault::prefill_stage_too_early, Fault::prefill_barrier_missing,
     Fault::prefill_barrier_in_a_branch, Fault::prefill_queries_overwritten,
@@ -109,7 +120,7 @@ struct DeviceFault {
   std::string_view kernel;
   std::string_view statement;
   /// The kind of defect (kernels/simt/defect.h) that shows it; "values" or "rows" where nothing but
-  /// the numbers are wrong.
+  /// the numbers are wrong, "bank_conflicts" where only that counter is.
   std::string_view caught_by;
   bool int8_cache = false;  ///< Whether it shows with int8 caches alone.
 };

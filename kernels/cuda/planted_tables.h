@@ -8,6 +8,8 @@ namespace kvcheck::kernels::device {
 
 /// Faults of append, move and unfused. \return whether the fault is one of them
 bool plant_in_rows(Fault fault, KernelTable& table);
+/// Of decode, decode_matrix and merge.
+bool plant_in_decode(Fault fault, KernelTable& table);
 /// Of prefill.
 bool plant_in_prefill(Fault fault, KernelTable& table);
 

@@ -1,11 +1,13 @@
-// Attention of many queries on matrix units: tiles of query rows against tiles of 64 keys, one warp
-// owning 16 or 32 rows and whole tiles, softmax in one pass.
+// Attention of many queries on matrix units: tiles of query rows against tiles of 64 keys (32 where
+// a head has more than 128 lanes), one warp owning 16 or 32 rows and whole tiles, softmax in one
+// pass.
 //
-// Keys and values arrive in two stages by asynchronous copies. Tiles that no row of a block sees
-// are never loaded, rows that none of them sees are loaded as zeros, and only tiles at the edge of
-// the band, or under a mask, are masked. Tiles begin at multiples of 64 in absolute positions and
-// a row's operations depend on its own keys alone, so that neither cache nor step nor company
-// changes a bit.
+// Keys and values arrive in two stages by asynchronous copies; queries stay in shared memory, whose
+// reads are few beside those of keys and values. Tiles that no row of a block sees are never
+// loaded, rows that none of them sees are loaded as zeros, and only tiles at the edge of the band,
+// or under a mask, are masked. Tiles begin at multiples of their size in absolute positions, and a
+// row's operations depend on its own keys alone, so that neither cache nor step, company or shape
+// of the launch changes a bit.
 //
 // Arithmetic, as kernels::Arithmetic states it (element type E):
 //   products q.k and w.v exact, summed on matrix units in f32: 16 products and the sum so far in
@@ -16,7 +18,7 @@
 //   exp_error 2^-22 (ex2.approx), exp_flushes
 //   probability_roundoff: weights are rounded to E for w.v (f16 2^-11, bf16 2^-8); the row sum adds
 //     them unrounded: sums_stored_weights false
-//   rescale_block 64, max_rescales one for each tile; tiles are not aligned with the first key, so
+//   rescale_block 32, max_rescales one for each tile; tiles are not aligned with the first key, so
 //     that there may be one more than keys fill: splits = 2 counts it
 //   the sink is there from the start; division: a reciprocal and a product
 #pragma once

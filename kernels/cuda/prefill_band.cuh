@@ -69,21 +69,26 @@ KV_DEVICE std::int64_t tensor_row(const AttentionParameters& p, const QueryTile&
   return (tile.entry * p.queries + row.query) * p.query_heads + row.head;
 }
 
-/// What the query at `position` may see before the mask; empty where end <= begin.
+/// Positions of the rows that exist, and that the mask has columns for.
+KV_DEVICE Band rows_of(const AttentionParameters& p, const EntryView& e) {
+  const std::int64_t end = e.first_position + e.live;
+  const bool cut = p.mask_kind != MaskKind::none && p.mask_columns < end;
+  return {e.first_position, cut ? p.mask_columns : end};
+}
+
+/// Farther than any position, and far enough from the largest number to be added to one.
+constexpr std::int64_t kNoLimit = std::int64_t{1} << 61;
+
+/// What causality and windows let the query at `position` see, rows or not. It moves with the
+/// position: that of the next query is the same plus 1.
 template <class S>
-KV_DEVICE Band band_of(const AttentionParameters& p, const EntryView& e, std::int64_t position) {
+KV_DEVICE Band sight_of(const AttentionParameters& p, std::int64_t position) {
   constexpr std::int64_t kMore = has(S::kFault, Fault::prefill_diagonal_off_by_one) ? 1 : 0;
-  Band band{e.first_position, e.first_position + e.live};
-  if (p.mask_kind != MaskKind::none && p.mask_columns < band.end) band.end = p.mask_columns;
-  // Compared before they are added: windows may be the largest number there is.
-  const std::int64_t last = band.end - 1;
-  if (p.causal && position < last) band.end = position + 1 + kMore;
-  if (p.right >= 0 && position < last && p.right < last - position) {
-    const std::int64_t end = position + p.right + 1;
-    band.end = end < band.end ? end : band.end;
-  }
-  if (p.window >= 0 && p.window <= position - band.begin) band.begin = position - p.window + 1;
-  return band;
+  Band sight{-kNoLimit, kNoLimit};
+  if (p.window >= 0 && p.window < kNoLimit) sight.begin = position - p.window + 1;
+  if (p.right >= 0 && p.right < kNoLimit) sight.end = position + p.right + 1;
+  if (p.causal && position + 1 < sight.end) sight.end = position + 1 + kMore;
+  return sight;
 }
 
 template <class S>
@@ -95,48 +100,72 @@ KV_DEVICE std::int64_t position_of(const EntryView& e, std::int64_t query) {
   return e.origin + query;
 }
 
-KV_DEVICE unsigned between(std::int64_t value, unsigned most) {
-  return value < 0 ? 0 : value < most ? static_cast<unsigned>(value) : most;
+KV_DEVICE std::int64_t clamped(std::int64_t value, std::int64_t least, std::int64_t most) {
+  return value < least ? least : value < most ? value : most;
 }
 
 /// \pre tile.rows > 0
 template <class S>
 KV_DEVICE KeyTiles key_tiles(const AttentionParameters& p, const EntryView& e,
                              const QueryTile& tile) {
-  const Band low = band_of<S>(p, e, position_of<S>(e, tile.first_query));
-  const Band high = band_of<S>(p, e, position_of<S>(e, query_row(tile, tile.rows - 1).query));
+  const std::int64_t last_query = query_row(tile, tile.rows - 1).query;
+  const Band first = sight_of<S>(p, position_of<S>(e, tile.first_query));
+  const Band last = sight_of<S>(p, position_of<S>(e, last_query));
+  const Band rows = rows_of(p, e);
   KeyTiles keys{};
-  // Begins and ends rise with the position, and neighbours' bands touch unless they are empty.
-  const bool sees_nothing = p.window == 0 && (p.causal || p.right == 0);
-  if (sees_nothing || high.end <= low.begin) return keys;
-  std::int64_t first = low.begin / S::kKeys;
-  if (has(S::kFault, Fault::prefill_edge_tile_skipped) && low.begin % S::kKeys != 0) ++first;
-  keys.first_position = first * S::kKeys;
-  keys.count = static_cast<unsigned>((high.end + S::kKeys - 1) / S::kKeys - first);
-  keys.head = between(low.begin - keys.first_position, S::kKeys);
-  keys.tail = static_cast<unsigned>(high.end - (first + keys.count - 1) * S::kKeys);
-  const std::int64_t all_begin = (high.begin + S::kKeys - 1) / S::kKeys - first;
-  const std::int64_t all_end = low.end <= 0 ? 0 : low.end / S::kKeys - first;
-  keys.all_begin = between(all_begin, keys.count);
-  keys.all_end = between(all_end, keys.count);
+  const std::int64_t begin = first.begin < rows.begin ? rows.begin : first.begin;
+  const std::int64_t end = last.end < rows.end ? last.end : rows.end;
+  // What neighbours see touches, unless it is nothing.
+  if (begin >= end || first.begin >= first.end) return keys;
+  std::int64_t number = begin / S::kKeys;
+  if (has(S::kFault, Fault::prefill_edge_tile_skipped) && begin % S::kKeys != 0) ++number;
+  keys.first_position = number * S::kKeys;
+  keys.count = static_cast<unsigned>((end + S::kKeys - 1) / S::kKeys - number);
+  keys.head = static_cast<unsigned>(clamped(begin - keys.first_position, 0, S::kKeys));
+  keys.tail = static_cast<unsigned>(end - (number + keys.count - 1) * S::kKeys);
+  const std::int64_t all_begin = last.begin < rows.begin ? rows.begin : last.begin;
+  const std::int64_t all_end = clamped(first.end, 0, end);
+  keys.all_begin =
+      static_cast<unsigned>(clamped((all_begin + S::kKeys - 1) / S::kKeys - number, 0, keys.count));
+  keys.all_end = static_cast<unsigned>(clamped(all_end / S::kKeys - number, 0, keys.count));
   return keys;
 }
 
-/// Rows of a tile from `low` up to `high` are seen.
-struct TileBand {
-  unsigned low, high;
+/// What the first query of a block sees of a tile, and the rows that exist there; all relative to
+/// the tile.
+struct TileSight {
+  int begin, end;
+  int low, high;
 };
 
-/// What one row of the block sees of the tile that begins at `first`.
 template <class S>
-KV_DEVICE TileBand tile_band(const AttentionParameters& p, const EntryView& e,
-                             const QueryTile& tile, unsigned row, std::int64_t first) {
+KV_DEVICE TileSight tile_sight(const AttentionParameters& p, const EntryView& e,
+                               const QueryTile& tile, std::int64_t first) {
+  const Band sight = sight_of<S>(p, position_of<S>(e, tile.first_query));
+  const Band rows = rows_of(p, e);
+  // What is farther away than all queries of a block is so for each of them.
+  constexpr std::int64_t kFar = 1 << 20;
+  return {static_cast<int>(clamped(sight.begin - first, -kFar, kFar)),
+          static_cast<int>(clamped(sight.end - first, -kFar, kFar)),
+          static_cast<int>(clamped(rows.begin - first, 0, S::kKeys)),
+          static_cast<int>(clamped(rows.end - first, 0, S::kKeys))};
+}
+
+/// Rows [low, high) of a tile.
+struct RowSight {
+  int low, high;
+};
+
+/// What one row of the block sees of the tile.
+template <class S>
+KV_DEVICE RowSight row_sight(const TileSight& sight, const QueryTile& tile, unsigned row) {
   if (row >= tile.rows) return {0, 0};
-  const std::int64_t query = has(S::kFault, Fault::prefill_first_querys_band)
-                                 ? tile.first_query
-                                 : query_row(tile, row).query;
-  const Band band = band_of<S>(p, e, position_of<S>(e, query));
-  return {between(band.begin - first, S::kKeys), between(band.end - first, S::kKeys)};
+  const int later = has(S::kFault, Fault::prefill_first_querys_band)
+                        ? 0
+                        : static_cast<int>((tile.first_head + row) / tile.group);
+  const int begin = sight.begin + later;
+  const int end = sight.end + later;
+  return {begin < sight.low ? sight.low : begin, end < sight.high ? end : sight.high};
 }
 
 }  // namespace prefill

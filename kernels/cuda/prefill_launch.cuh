@@ -47,7 +47,8 @@ void launch_element(Queue& queue, std::uint32_t threads, const AttentionParamete
 
 }  // namespace prefill
 
-/// \pre prefill_takes() (takes.h); with a fault, f16 and at most 64 lanes
+/// \pre takes_prefill() (takes.h), and blocks are fewer than 2^31, which no queries that fit into
+/// memory exceed; with a fault, f16 and at most 64 lanes
 template <Fault kFault = Fault::none>
 void launch_prefill(Queue& queue, const AttentionLaunch& how, const AttentionParameters& p) {
   if constexpr (kFault == Fault::none) {

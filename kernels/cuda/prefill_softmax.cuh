@@ -30,25 +30,26 @@ KV_DEVICE unsigned thread_row(unsigned atom, unsigned half) {
 }
 
 /// Key of a tile to which number `i` of d number `n` belongs.
-KV_DEVICE unsigned thread_key(unsigned n, unsigned i) {
-  return n * 8 + lane_index() % 4 * 2 + i % 2;
+KV_DEVICE int thread_key(unsigned n, unsigned i) {
+  return static_cast<int>(n * 8 + lane_index() % 4 * 2 + i % 2);
 }
 
 /// Hides what the rows of the warp do not see of a tile that begins at `first`.
 template <class S>
 KV_DEVICE void hide(Scores<S>& scores, const AttentionParameters& p, const EntryView& e,
                     const QueryTile& tile, std::int64_t first) {
+  const TileSight sight = tile_sight<S>(p, e, tile, first);
   KV_UNROLL
   for (unsigned atom = 0; atom < S::kAtoms; ++atom) {
     KV_UNROLL
     for (unsigned half = 0; half < 2; ++half) {
-      const TileBand band = tile_band<S>(p, e, tile, thread_row<S>(atom, half), first);
+      const RowSight seen = row_sight<S>(sight, tile, thread_row<S>(atom, half));
       KV_UNROLL
       for (unsigned n = 0; n < S::kKeys / 8; ++n) {
         KV_UNROLL
         for (unsigned i = 2 * half; i < 2 * half + 2; ++i) {
-          const unsigned key = thread_key(n, i);
-          if (key < band.low || key >= band.high) scores[atom][n][i] = kNoLogit;
+          const int key = thread_key(n, i);
+          if (key < seen.low || key >= seen.high) scores[atom][n][i] = kNoLogit;
         }
       }
     }
@@ -73,14 +74,14 @@ KV_DEVICE float logit_of(const AttentionParameters& p, float product, float bias
 /// the keys that the row sees
 template <class S>
 KV_DEVICE void row_logits(Scores<S>& scores, unsigned half, const AttentionParameters& p,
-                          const TileBand& band, std::int64_t mask_at, unsigned& bits) {
+                          const RowSight& seen, std::int64_t mask_at, unsigned& bits) {
   KV_UNROLL
   for (unsigned n = 0; n < S::kKeys / 8; ++n) {
     KV_UNROLL
     for (unsigned i = 2 * half; i < 2 * half + 2; ++i) {
-      const unsigned key = thread_key(n, i);
+      const int key = thread_key(n, i);
       float logit = kNoLogit;
-      if (key >= band.low && key < band.high) {
+      if (key >= seen.low && key < seen.high) {
         const float bias = mask_bias_at<typename S::Element>(p, mask_at + key);
         if (bias != kNoLogit) {
           logit = logit_of(p, scores[0][n][i], bias);
@@ -97,6 +98,7 @@ template <class S>
 KV_DEVICE unsigned masked_logits(Scores<S>& scores, const AttentionParameters& p,
                                  const EntryView& e, const QueryTile& tile, std::int64_t first) {
   static_assert(S::kAtoms == 1);
+  const TileSight sight = tile_sight<S>(p, e, tile, first);
   unsigned bits = 0;
   KV_UNROLL
   for (unsigned half = 0; half < 2; ++half) {
@@ -104,7 +106,7 @@ KV_DEVICE unsigned masked_logits(Scores<S>& scores, const AttentionParameters& p
     const QueryRow at = query_row(tile, row);
     const std::int64_t mask_at = tile.entry * p.mask_entry_stride + at.head * p.mask_head_stride +
                                  at.query * p.mask_query_stride + first;
-    row_logits<S>(scores, half, p, tile_band<S>(p, e, tile, row, first), mask_at, bits);
+    row_logits<S>(scores, half, p, row_sight<S>(sight, tile, row), mask_at, bits);
   }
   KV_UNROLL
   for (unsigned by = 4; by < 32; by *= 2) bits |= shuffle_xor(kAllLanes, bits, by);

@@ -17,31 +17,30 @@ using Scores = float[S::kAtoms][S::kKeys / 8][4];
 template <class S>
 using Outputs = float[S::kAtoms][S::kLanes / 8][4];
 
-/// Begins to copy rows [low, high) of a tile, the rest becomes zeros. \param rows where row 0 of
-/// the tile lies or would lie \param packets of a row in global memory \param somewhere readable
+/// Begins to copy rows [low, high) of a tile, the rest becomes zeros. A thread copies one column of
+/// packets. \param rows where row 0 of the tile lies or would lie; rows that are not copied are not
+/// touched \param packets of a row in global memory
 template <class S>
 KV_DEVICE void load_tile(unsigned char* tile, const unsigned char* rows, unsigned packets,
-                         unsigned low, unsigned high, const void* somewhere) {
-  constexpr unsigned kAll = S::kKeys * S::kPackets;
-  const unsigned threads = threads_of_block<S>();
+                         unsigned low, unsigned high) {
+  const unsigned rows_at_once = threads_of_block<S>() / S::kPackets;
   const std::int64_t row_bytes = static_cast<std::int64_t>(packets) * kPacketBytes;
+  const unsigned first = thread_index() / S::kPackets;
+  const unsigned packet = thread_index() % S::kPackets;
+  if (has(S::kFault, Fault::prefill_tail_uninitialised) && packet >= packets) return;
+  const unsigned char* from = rows + first * row_bytes + packet * kPacketBytes;
   KV_UNROLL
-  for (unsigned i = 0; i < kAll / threads; ++i) {
-    const unsigned at = thread_index() + i * threads;
-    const unsigned row = at / S::kPackets;
-    const unsigned packet = at % S::kPackets;
-    if (has(S::kFault, Fault::prefill_tail_uninitialised) && packet >= packets) continue;
+  for (unsigned i = 0; i < S::kKeys / rows_at_once; ++i) {
+    const unsigned row = first + i * rows_at_once;
     const bool read = row >= low && row < high && packet < packets;
-    copy_async(packet_at<S>(tile, row, packet),
-               read ? rows + row * row_bytes + packet * kPacketBytes : somewhere,
-               read ? static_cast<int>(kPacketBytes) : 0);
+    copy_async(packet_at<S>(tile, row, packet), from, read ? static_cast<int>(kPacketBytes) : 0);
+    from += rows_at_once * row_bytes;
   }
 }
 
 /// Keys and values of one KV head as a block copies them.
 struct KeySource {
   const unsigned char *key, *value;  ///< Of row 0 of tile 0, which may lie before the buffer.
-  const void* somewhere;
   unsigned key_packets, value_packets;
 };
 
@@ -54,7 +53,7 @@ KV_DEVICE KeySource key_source(const AttentionParameters& p, const EntryView& e,
               row * key_packets * kPacketBytes,
           static_cast<const unsigned char*>(e.value) + tile.kv_head * e.value_head_stride +
               row * value_packets * kPacketBytes,
-          e.key, key_packets, value_packets};
+          key_packets, value_packets};
 }
 
 template <class S>
@@ -63,10 +62,9 @@ KV_DEVICE void load_keys(unsigned char* stage, const KeySource& from, const KeyT
   const unsigned low = number == 0 ? keys.head : 0;
   const unsigned high = number + 1 == keys.count ? keys.tail : S::kKeys;
   const std::int64_t row = static_cast<std::int64_t>(number) * S::kKeys * kPacketBytes;
-  load_tile<S>(stage, from.key + row * from.key_packets, from.key_packets, low, high,
-               from.somewhere);
+  load_tile<S>(stage, from.key + row * from.key_packets, from.key_packets, low, high);
   load_tile<S>(stage + S::kTileBytes, from.value + row * from.value_packets, from.value_packets,
-               low, high, from.somewhere);
+               low, high);
 }
 
 /// The same for the query rows of the block.

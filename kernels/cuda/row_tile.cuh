@@ -10,7 +10,7 @@
 #include "kernels/cuda/planted.h"
 #include "kernels/cuda/tile_copy.cuh"
 
-namespace kvcheck::kernels::device {
+namespace kvcheck::kernels::device::decoding {
 namespace {
 
 /// What a block works on.
@@ -119,4 +119,4 @@ KV_DEVICE void write_rows(const AttentionParameters& p, const RowTile& tile, con
 }
 
 }  // namespace
-}  // namespace kvcheck::kernels::device
+}  // namespace kvcheck::kernels::device::decoding

@@ -32,31 +32,39 @@ constexpr bool takes_decode(const AttentionShape& shape) {
          padded_head(shape.head_size, shape.value_head_size) != 0 && shape.rows > 0;
 }
 
-/// The same without int8. It is the faster one from kMatrixRows rows on.
+/// The same without int8, and heads of up to 128 lanes: the sums of wider ones do not fit a warp's
+/// registers. It is the faster one from kMatrixRows rows on.
 constexpr bool takes_decode_matrix(const AttentionShape& shape) {
-  return !shape.int8_cache && takes_decode(shape);
+  return !shape.int8_cache && takes_decode(shape) &&
+         padded_head(shape.head_size, shape.value_head_size) <= 128;
 }
 inline constexpr std::int64_t kMatrixRows = 8;
 
-/// 16-bit rows; any number of queries whose tiles of 16 rows and more are fewer than 2^31.
-constexpr bool takes_prefill(const AttentionShape& shape) { return takes_decode_matrix(shape); }
+/// 16-bit rows, any number of queries.
+constexpr bool takes_prefill(const AttentionShape& shape) {
+  return !shape.int8_cache && takes_decode(shape);
+}
 /// From so many rows on it is faster than the others: they fill the tile of one of its blocks.
 inline constexpr std::int64_t kPrefillRows = 64;
 
-/// Keys that one warp of `decode` takes at a time: what fills 4 KiB, at most 32.
-constexpr int decode_tile(int padded, bool int8_cache) {
-  const int keys = 4096 / (padded * (int8_cache ? 1 : 2));
-  return keys < 32 ? keys : 32;
+/// Keys that one warp of `decode` takes at a time: what fills 4 KiB, at least 16, at most 32.
+constexpr int decode_tile(int row_bytes) {
+  const int keys = 4096 / row_bytes;
+  return keys < 16 ? 16 : keys < 32 ? keys : 32;
 }
 
 /// Keys that one warp of `decode_matrix` takes at a time: a multiple of the 16 of an mma.
 constexpr int decode_matrix_tile(int padded) { return padded == 64 ? 32 : 16; }
 
-/// Threads of a block at most, and what is best on an H200: decode, decode_matrix.
+/// Threads of a block of either kernel at most, and what is best on an H200.
 inline constexpr std::uint32_t kDecodeThreads = 128;
 
+/// Warps of a block at most, each with tiles of its own: fewer where rows are so wide that three
+/// blocks would not fit a multiprocessor.
+constexpr std::uint32_t decode_warps(int row_bytes) { return row_bytes > 256 ? 2 : 4; }
+
 /// AttentionParameters::split_positions is a multiple of this for either kernel, whatever the
-/// launch: the tiles of eight warps of the narrowest head.
+/// launch: a multiple of what four warps take at a time.
 inline constexpr std::int64_t kSplitUnit = 256;
 
 }  // namespace kvcheck::kernels::device

@@ -6,7 +6,7 @@
 #include "kernels/cuda/band.cuh"
 #include "kernels/cuda/device.cuh"
 
-namespace kvcheck::kernels::device {
+namespace kvcheck::kernels::device::decoding {
 namespace {
 
 /// Rows of one KV head in global memory.
@@ -50,4 +50,4 @@ KV_DEVICE void copy_tile(unsigned char* shared, const RowSource& source, std::in
 }
 
 }  // namespace
-}  // namespace kvcheck::kernels::device
+}  // namespace kvcheck::kernels::device::decoding

@@ -94,18 +94,28 @@ class ModelledSession final : public kernels::Session {
            (position % kEvery + kEvery) % kEvery == kFirst;
   }
 
+  std::int64_t queries_of_step() const {
+    std::int64_t most = 0;
+    for (const auto& entry : right_.timeline().steps()[at_].entries) {
+      most = std::max(most, entry.queries);
+    }
+    return most;
+  }
+
+  /// The contract's answers are not worked out where the reading answers every query.
   Tensor output() {
     const model::Scenario& s = right_.scenario();
-    const model::Expected& right = right_.expected(at_);
-    const model::Expected& other = wrong_ ? wrong_->expected(at_) : right;
+    const model::Expected* right = wrong_ && !one_row_ ? nullptr : &right_.expected(at_);
+    const model::Expected* other = wrong_ ? &wrong_->expected(at_) : nullptr;
+    const std::int64_t queries = queries_of_step();
     Tensor tensor = Tensor::zeros(to_kernel(s.element_type),
-                                  {s.batch, right.queries, s.query_heads, s.value_head_size});
+                                  {s.batch, queries, s.query_heads, s.value_head_size});
     TensorWriter writer(tensor);
     std::size_t at = 0;
     for (std::int64_t b = 0; b < s.batch; ++b) {
-      for (std::int64_t i = 0; i < right.queries; ++i) {
+      for (std::int64_t i = 0; i < queries; ++i) {
         for (std::int64_t h = 0; h < s.query_heads; ++h) {
-          const auto& answer = by_reading(b, i, h) ? other : right;
+          const auto& answer = by_reading(b, i, h) ? *other : *right;
           for (std::int64_t c = 0; c < s.value_head_size; ++c) writer.put(answer.output[at++]);
         }
       }
@@ -115,17 +125,19 @@ class ModelledSession final : public kernels::Session {
 
   Tensor intermediate() {
     const model::Scenario& s = right_.scenario();
-    const model::QkExpected& right = right_.expected_qk(at_);
-    const model::QkExpected& other = wrong_ ? wrong_->expected_qk(at_) : right;
-    Tensor tensor = Tensor::zeros(to_kernel(s.element_type),
-                                  {s.batch, s.query_heads, right.queries, right.columns});
+    const model::QkExpected* right = wrong_ && !one_row_ ? nullptr : &right_.expected_qk(at_);
+    const model::QkExpected* other = wrong_ ? &wrong_->expected_qk(at_) : nullptr;
+    const std::int64_t columns = (right != nullptr ? right : other)->columns;
+    const std::int64_t queries = queries_of_step();
+    Tensor tensor =
+        Tensor::zeros(to_kernel(s.element_type), {s.batch, s.query_heads, queries, columns});
     TensorWriter writer(tensor);
     std::size_t at = 0;
     for (std::int64_t b = 0; b < s.batch; ++b) {
       for (std::int64_t h = 0; h < s.query_heads; ++h) {
-        for (std::int64_t i = 0; i < right.queries; ++i) {
-          const auto& answer = by_reading(b, i, h) ? other : right;
-          for (std::int64_t j = 0; j < right.columns; ++j) writer.put(answer.values[at++]);
+        for (std::int64_t i = 0; i < queries; ++i) {
+          const auto& answer = by_reading(b, i, h) ? *other : *right;
+          for (std::int64_t j = 0; j < columns; ++j) writer.put(answer.values[at++]);
         }
       }
     }

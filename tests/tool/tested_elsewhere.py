@@ -20,6 +20,7 @@ ONNXRUNTIME = "tests/tool/onnxruntime_test.py"
 PAGE = "tests/reports/html_page_test.cpp"
 REQUESTS = "tests/kernels/cpu_requests_test.cpp"
 PASSES = "tests/shrinkers/passes_test.cpp"
+PREFILL = "tests/kernels/cuda/prefill_test.cpp"
 PROMISES = "tests/properties/promises_test.cpp"
 TIMELINE = "tests/properties/commands/timeline_command_test.cpp"
 WRONG_MODELS = "tests/model/wrong_models_test.cpp"
@@ -72,9 +73,15 @@ TESTED_ELSEWHERE = {
     "kernels/cuda/kernel_table.h": LAUNCHERS,
     "kernels/cuda/launchers_gpu.cu": "tests/kernels/cuda/static_gates_test.py",
     "kernels/cuda/launchers_planted.cpp": DEVICE_FAULTS,
+    "kernels/cuda/launchers_planted_prefill.cpp": "tests/kernels/cuda/prefill_faults_test.cpp",
     "kernels/cuda/launchers_simt.cpp": LAUNCHERS,
     "kernels/cuda/no_gpu_kernels.cpp": LAUNCHERS,
     "kernels/cuda/planted_tables.h": DEVICE_FAULTS,
+    "kernels/cuda/prefill_band.cuh": PREFILL,
+    "kernels/cuda/prefill_launch.cuh": PREFILL,
+    "kernels/cuda/prefill_shape.cuh": PREFILL,
+    "kernels/cuda/prefill_softmax.cuh": PREFILL,
+    "kernels/cuda/prefill_tile.cuh": PREFILL,
     "kernels/cuda/visible.cuh": "tests/kernels/cuda/unfused_test.cpp",
     "kernels/simt/defect_list.cpp": "tests/kernels/simt/defect_test.cpp",
     "kernels/simt/global_state.h": "tests/kernels/simt/global_memory_test.cpp",
@@ -174,7 +181,7 @@ TESTED_ELSEWHERE = {
     "properties/coverage_classes.cpp": "tests/properties/generator_test.cpp",
     "properties/draw.h": "tests/properties/generator_test.cpp",
     "properties/evidence_words.cpp": "tests/properties/evidence_test.cpp",
-    "properties/feature_draw.cpp": "tests/properties/generator_test.cpp",
+    "properties/feature_draw.cpp": "tests/properties/step_draw_test.cpp",
     "properties/known_match.cpp": "tests/properties/known_findings_test.cpp",
     "properties/lattice.cpp": "tests/properties/generator_test.cpp",
     "properties/machine.cpp": BENCH,
@@ -183,7 +190,6 @@ TESTED_ELSEWHERE = {
     "properties/requests.cpp": "tests/properties/execution_test.cpp",
     "properties/run_record_json.cpp": "tests/properties/run_record_test.cpp",
     "properties/search_findings.cpp": "tests/properties/search_test.cpp",
-    "properties/step_draw.cpp": "tests/properties/generator_test.cpp",
     "properties/tally.cpp": "tests/properties/search_test.cpp",
     "properties/tensor_writer.h": "tests/properties/parameter_tensors_test.cpp",
     "properties/split.cpp": CATALOG,

@@ -44,6 +44,24 @@ double loaded(const PrefillCase& c, std::uint16_t bits) {
 
 double rounded(const PrefillCase& c, double x) { return loaded(c, stored(c, x)); }
 
+/// What a code of int8 stands for; per channel it differs between heads and lanes.
+float scale_of(const PrefillCase& c, Of of, std::int64_t head, std::int64_t lane) {
+  return (of == Of::key ? 0.01F : 0.006F) *
+         static_cast<float>(c.per_channel ? 1 + (head + lane) % 3 : 1);
+}
+
+std::int8_t code_of(const PrefillCase& c, Of of, std::uint64_t entry, std::int64_t head,
+                    std::int64_t row, std::int64_t lane) {
+  return static_cast<std::int8_t>(std::lround(127 * number(c, of, entry, head, row, lane)));
+}
+
+/// An element of the cache as a kernel sees it.
+double cached(const PrefillCase& c, Of of, std::uint64_t entry, std::int64_t head,
+              std::int64_t position, std::int64_t lane) {
+  if (!c.int8_cache) return rounded(c, number(c, of, entry, head, position, lane));
+  return double{scale_of(c, of, head, lane)} * code_of(c, of, entry, head, position, lane);
+}
+
 std::int64_t mask_columns(const PrefillCase& c) {
   if (c.mask_columns > 0) return c.mask_columns;
   std::int64_t most = 1;
@@ -93,22 +111,74 @@ T* on_device(simt::GlobalMemory& memory, const std::vector<T>& content, simt::Us
   return reinterpret_cast<T*>(at);
 }
 
-/// Rows of all heads of one entry, dead and hidden ones NaN.
-std::vector<std::uint16_t> rows_of(const PrefillCase& c, std::size_t entry, Of of,
-                                   std::int64_t lanes) {
+/// Rows of all heads of one entry; `dead` takes the place of what is dead or hidden.
+template <class T, class Make>
+std::vector<T> rows_of(const PrefillCase& c, std::size_t entry, std::int64_t lanes, T dead,
+                       Make make) {
   const PrefillEntry& e = c.entries[entry];
-  const std::uint16_t nan = stored(c, std::nan(""));
-  std::vector<std::uint16_t> rows;
+  std::vector<T> rows;
   for (std::int64_t head = 0; head < c.kv_heads; ++head) {
     for (std::int64_t row = 0; row < e.capacity; ++row) {
       const std::int64_t position = e.first_position + row;
       const bool real = row < e.live && (!c.poisons_hidden || seen_by_any(c, entry, position));
       for (std::int64_t lane = 0; lane < lanes; ++lane) {
-        rows.push_back(real ? stored(c, number(c, of, entry, head, position, lane)) : nan);
+        rows.push_back(real ? make(head, position, lane) : dead);
       }
     }
   }
   return rows;
+}
+
+const void* cache_of(const PrefillCase& c, std::size_t entry, Of of, std::int64_t lanes,
+                     simt::GlobalMemory& memory) {
+  const char* const name = of == Of::key ? "keys" : "values";
+  if (c.int8_cache) {
+    const auto code = [&](std::int64_t head, std::int64_t position, std::int64_t lane) {
+      return code_of(c, of, entry, head, position, lane);
+    };
+    return on_device(memory, rows_of(c, entry, lanes, std::int8_t{-128}, code), simt::Use::input,
+                     name);
+  }
+  const auto element = [&](std::int64_t head, std::int64_t position, std::int64_t lane) {
+    const bool infinite = of == Of::value && position == c.infinite_position;
+    return stored(c, infinite ? kInfinity : number(c, of, entry, head, position, lane));
+  };
+  const std::uint16_t dead = stored(c, std::nan(""));
+  return on_device(memory, rows_of(c, entry, lanes, dead, element), simt::Use::input, name);
+}
+
+const float* scales_of(const PrefillCase& c, Of of, std::int64_t lanes,
+                       simt::GlobalMemory& memory) {
+  std::vector<float> scales;
+  for (std::int64_t head = 0; head < (c.per_channel ? c.kv_heads : 1); ++head) {
+    for (std::int64_t lane = 0; lane < (c.per_channel ? lanes : 1); ++lane) {
+      scales.push_back(scale_of(c, of, head, lane));
+    }
+  }
+  return on_device(memory, scales, simt::Use::input, "scales");
+}
+
+/// Splits of all entries, and memory for their partial results.
+void set_splits(const PrefillCase& c, simt::GlobalMemory& memory, AttentionParameters& p) {
+  p.splits = 1;
+  if (c.split_positions == 0) return;
+  std::int64_t end = 0, begin = c.entries[0].first_position;
+  for (const PrefillEntry& e : c.entries) {
+    begin = std::min(begin, e.first_position);
+    end = std::max(end, e.first_position + e.live);
+  }
+  p.split_positions = c.split_positions;
+  p.first_split = begin / c.split_positions;
+  p.splits = std::max<std::int64_t>(1, (end - 1) / c.split_positions - p.first_split + 1);
+  const auto rows =
+      c.entries.size() * static_cast<std::size_t>(c.queries() * c.query_heads * p.splits);
+  const auto scratch = [&](std::size_t floats, const char* name) {
+    return reinterpret_cast<float*>(memory.allocate(floats * 4, simt::Use::scratch, name));
+  };
+  p.partial_maxima = scratch(rows, "partial maxima");
+  p.partial_sums = scratch(rows, "partial sums");
+  p.partial_outputs =
+      scratch(rows * static_cast<std::size_t>(c.value_head_size), "partial outputs");
 }
 
 double query_number(const PrefillCase& c, std::size_t entry, std::int64_t head, std::int64_t query,
@@ -158,11 +228,11 @@ AttentionParameters parameters_of(const PrefillCase& c, simt::GlobalMemory& memo
   for (std::size_t i = 0; i < c.entries.size(); ++i) {
     const PrefillEntry& e = c.entries[i];
     EntryView view{};
-    view.key = on_device(memory, rows_of(c, i, Of::key, c.head_size), simt::Use::input, "keys");
-    view.value =
-        on_device(memory, rows_of(c, i, Of::value, c.value_head_size), simt::Use::input, "values");
-    view.key_head_stride = e.capacity * c.head_size * 2;
-    view.value_head_stride = e.capacity * c.value_head_size * 2;
+    const std::int64_t bytes = c.int8_cache ? 1 : 2;
+    view.key = cache_of(c, i, Of::key, c.head_size, memory);
+    view.value = cache_of(c, i, Of::value, c.value_head_size, memory);
+    view.key_head_stride = e.capacity * c.head_size * bytes;
+    view.value_head_stride = e.capacity * c.value_head_size * bytes;
     view.first_position = e.first_position;
     view.live = e.live;
     view.origin = e.origin;
@@ -195,7 +265,12 @@ AttentionParameters parameters_of(const PrefillCase& c, simt::GlobalMemory& memo
   p.causal = c.causal;
   p.scale = c.scale;
   p.softcap = c.softcap;
-  p.splits = 1;
+  if (c.int8_cache) {
+    p.per_channel = c.per_channel;
+    p.key_scale = scales_of(c, Of::key, c.head_size, memory);
+    p.value_scale = scales_of(c, Of::value, c.value_head_size, memory);
+  }
+  set_splits(c, memory, p);
   return p;
 }
 
@@ -213,7 +288,7 @@ void answer(const PrefillCase& c, std::size_t entry, std::int64_t head, std::int
     double dot = 0;
     for (std::int64_t lane = 0; lane < c.head_size; ++lane) {
       dot += query_number(c, entry, head, query, lane) *
-             rounded(c, number(c, Of::key, entry, kv_head, position, lane));
+             cached(c, Of::key, entry, kv_head, position, lane);
     }
     double logit = dot * c.scale;
     if (c.softcap != 0) logit = c.softcap * std::tanh(logit / c.softcap);
@@ -227,16 +302,21 @@ void answer(const PrefillCase& c, std::size_t entry, std::int64_t head, std::int
   // sums of up to 256 products of up to 1, truncated, scaled by at most 1/4, stay within 2^-12 of a
   // logit, and so do the other roundings.
   const double roundoff = c.element == Element::f16 ? 0x1p-11 : 0x1p-8;
+  // On CUDA cores weights are not rounded, and sums are to nearest: 2^-16 of a logit.
+  const bool cores = c.kernel == &KernelTable::decode;
+  const double relative = cores ? roundoff + 0x1p-14 : 2 * roundoff + 0x1p-11;
   for (std::int64_t lane = 0; lane < c.value_head_size; ++lane) {
     double value = 0;
     double size = 0;
     for (std::size_t j = 0; j < positions.size(); ++j) {
-      const double v = rounded(c, number(c, Of::value, entry, kv_head, positions[j], lane));
+      const double v = positions[j] == c.infinite_position
+                           ? kInfinity
+                           : cached(c, Of::value, entry, kv_head, positions[j], lane);
       value += std::exp(logits[j] - top) / sum * v;
       size += std::exp(logits[j] - top) / sum * std::abs(v);
     }
     output[lane] = value;
-    tolerance[lane] = positions.empty() ? 0 : (2 * roundoff + 0x1p-11) * size + 0x1p-24;
+    tolerance[lane] = positions.empty() ? 0 : relative * size + 0x1p-24;
   }
 }
 
@@ -263,7 +343,7 @@ PrefillRun run_prefill(const PrefillCase& c, const simt::Schedule& schedule,
   const std::vector<std::uint16_t> untouched(elements, kUntouched);
   p.output = on_device(memory, untouched, simt::Use::output, "output");
   memory.begin_step();
-  table.prefill(queue, {.element = c.element, .threads = c.threads}, p);
+  (table.*c.kernel)(queue, {c.element, c.int8_cache, c.threads}, p);
   PrefillRun run;
   run.defects = queue.take_defects();
   run.counters = queue.counters();
@@ -305,6 +385,8 @@ std::string difference(const PrefillCase& c, const PrefillRun& run) {
                                   " lane " + std::to_string(lane) + ": ";
         if (query >= c.entries[entry].queries) {
           if (run.bits[at] != kUntouched) return where + "there is no such query";
+        } else if (std::isinf(truth.output[at])) {
+          if (std::isfinite(run.output[at])) return where + "a value that is infinite is missing";
         } else if (!(std::abs(run.output[at] - truth.output[at]) <= truth.tolerance[at])) {
           return where + std::to_string(run.output[at]) + " in place of " +
                  std::to_string(truth.output[at]) + " +- " + std::to_string(truth.tolerance[at]);

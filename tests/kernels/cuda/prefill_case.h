@@ -1,4 +1,4 @@
-// Problems for prefill on the SIMT runtime, and attention in double of the same numbers.
+// Problems for attention kernels on the SIMT runtime, and attention in double of the same numbers.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,8 @@ struct PrefillEntry {
 
 /// Numbers depend on seed, entry content, head, position and lane, not on where rows lie.
 struct PrefillCase {
+  void (*KernelTable::*kernel)(Queue&, const AttentionLaunch&,
+                               const AttentionParameters&) = &KernelTable::prefill;
   Element element = Element::f16;
   std::int32_t query_heads = 1, kv_heads = 1, head_size = 64, value_head_size = 64;
   std::int64_t window = -1, right = -1;
@@ -29,10 +31,13 @@ struct PrefillCase {
   bool sinks = false;
   float largest_query = 1;  ///< Queries are up to so large.
   std::uint32_t threads = 128;
+  std::int64_t split_positions = 0;  ///< Decode kernels; 0 = one split.
+  bool int8_cache = false, per_channel = false;
   std::uint64_t seed = 1;
   std::vector<PrefillEntry> entries;
   /// NaN in keys and values that no query of the entry sees in any head, besides dead rows.
   bool poisons_hidden = true;
+  std::int64_t infinite_position = -1;  ///< Where values are infinite; -1 = nowhere.
 
   std::int64_t queries() const;
   std::int64_t output_row(std::size_t entry, std::int64_t query, std::int64_t head) const;
