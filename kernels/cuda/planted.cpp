@@ -68,7 +68,7 @@ constexpr DeviceFault kFaults[] = {
     {Fault::decode_sink_each_split, "decode-sink-each-split", "decode",
      "adds the sink in every split, and once more in the merge", "values"},
     {Fault::decode_stage_reuse, "decode-stage-reuse", "decode",
-     "copies the next tile over one that other lanes still read", "data_race"},
+     "copies the next tile over one that other lanes still read", "data_race", true},
     {Fault::decode_tail, "decode-tail", "decode",
      "does not mask the rows behind the end of the band in its last tile", "values"},
     {Fault::decode_window_edge, "decode-window-edge", "decode",

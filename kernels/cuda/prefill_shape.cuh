@@ -27,7 +27,7 @@ struct Shape {
   /// Of a block; at most, where the shape is not wide.
   static constexpr unsigned kThreads = kWide && kLanes == 256 ? 256 : 128;
   /// That registers are limited for.
-  static constexpr unsigned kBlocks = kLanes == 256 ? 1 : kWide || kLanes == 128 ? 2 : 4;
+  static constexpr unsigned kBlocks = kLanes == 256 ? 1 : kWide || kLanes == 128 ? 2 : 3;
 
   /// Keys of one tile. Tiles begin at multiples of it in absolute positions, whatever the cache.
   static constexpr unsigned kKeys = kLanes == 256 ? 32 : 64;

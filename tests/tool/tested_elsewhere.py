@@ -7,6 +7,7 @@ CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 RUNS = "tests/tool/run_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
+DECODE = "tests/kernels/cuda/decode_test.cpp"
 DEVICE_FAULTS = "tests/kernels/cuda/planted_test.cpp"
 FAULTS = "tests/kernels/faults_test.cpp"
 FEATURES = "tests/properties/features_test.cpp"
@@ -74,6 +75,16 @@ TESTED_ELSEWHERE = {
     "kernels/cuda/device_gpu.cuh": "tests/kernels/cuda/static_gates_test.py",
     "kernels/cuda/element.h": "element types and packets without behaviour of their own",
     "kernels/cuda/gpu_queue.h": "runs on a GPU alone, by device_check.sh",
+    "kernels/cuda/band.cuh": DECODE,
+    "kernels/cuda/decode_launch.cuh": DECODE,
+    "kernels/cuda/decode_matrix_tile.cuh": "tests/kernels/cuda/decode_matrix_test.cpp",
+    "kernels/cuda/decode_tile.cuh": DECODE,
+    "kernels/cuda/floats.cuh": DECODE,
+    "kernels/cuda/launchers_planted_decode.cpp": "tests/kernels/cuda/decode_faults_test.cpp",
+    "kernels/cuda/merge.cuh": DECODE,
+    "kernels/cuda/row_tile.cuh": DECODE,
+    "kernels/cuda/takes.h": DECODE,
+    "kernels/cuda/tile_copy.cuh": DECODE,
     "kernels/cuda/kernel_table.h": LAUNCHERS,
     "kernels/cuda/launchers_gpu.cu": "tests/kernels/cuda/static_gates_test.py",
     "kernels/cuda/launchers_planted.cpp": DEVICE_FAULTS,
