@@ -230,6 +230,12 @@ void DeviceAttention::launch(const StepRequest& request, std::span<const EntryPl
     }
     if (used) launch_kernel(kernel, chosen, entries, parameters);
   }
+  if (output_.data() == nullptr) return;
+  const std::int64_t bytes_per_query = output_.bytes() / (config_.batch * queries_);
+  for (std::size_t b = 0; b < entries.size(); ++b) {
+    const std::int64_t first = static_cast<std::int64_t>(b) * queries_ * bytes_per_query;
+    machine_.expect_written(output_.data() + first, entries[b].queries * bytes_per_query);
+  }
 }
 
 Tensor DeviceAttention::output() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "kernels/cuda/machine.h"
 #include "kernels/simt/launch.h"
@@ -22,6 +23,7 @@ class SimtMachine final : public Machine {
   void read(const std::byte* from, std::span<std::byte> to) override;
   Queue& queue() override { return queue_; }
   const KernelTable& kernels() const override { return kernels_; }
+  void expect_written(const std::byte* begin, std::int64_t bytes) override;
   /// The first defects, each with its place, as one failure.
   std::optional<Failure> finish() override;
 
@@ -31,6 +33,7 @@ class SimtMachine final : public Machine {
   const KernelTable& kernels_;
   simt::GlobalMemory memory_;
   simt::SimtQueue queue_;
+  std::vector<simt::Defect> not_written_;
 };
 
 }  // namespace kvcheck::kernels::device
