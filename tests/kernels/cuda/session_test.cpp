@@ -225,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"bf16_decode", ElementType::bf16, "decode", 24},
                     Shape{"bf16_decode_matrix", ElementType::bf16, "decode_matrix", 72},
                     Shape{"bf16_prefill", ElementType::bf16, "prefill", 136}),
-    [](const auto& info) { return info.param.name; });
+    [](const testing::TestParamInfo<Shape>& shape) { return shape.param.name; });
 
 }  // namespace
 }  // namespace kvcheck::kernels
