@@ -121,7 +121,7 @@ KV_KERNEL void KV_LAUNCH_BOUNDS(kAppendThreads, 1) append_kernel(AppendParameter
 
 template <Fault kFault = Fault::none>
 void launch_append(Queue& queue, const AppendParameters& p) {
-  constexpr std::int64_t kMostBlocks = 1 << 16;
+  constexpr std::int64_t kMostBlocks = 4096;
   constexpr std::int64_t kWarps = kAppendThreads / 32;
   const std::int64_t rows = 2 * p.tokens * p.kv_heads * p.batch;
   if (rows == 0) return;

@@ -43,6 +43,7 @@ struct RowView {
   Band band;
   std::int64_t mask;    ///< Element of the mask at position 0.
   std::int64_t output;  ///< Number of the row in [batch, queries, query_heads].
+  std::int64_t unused;  ///< So that eight rows lie in different banks.
 };
 
 /// Row `row` of KV head `head`: rows of one query lie next to each other.
@@ -52,7 +53,7 @@ KV_DEVICE RowView row_view(const AttentionParameters& p, const EntryView& entry,
   const std::int64_t group = p.query_heads / p.kv_heads;
   const std::int64_t query = row / group;
   const std::int64_t query_head = head * group + row % group;
-  RowView view;
+  RowView view{};
   const bool first = has(kFault, Fault::decode_first_window);
   view.band = band_of<kFault>(p, entry, first ? first_row / group : query);
   view.mask =

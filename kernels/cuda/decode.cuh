@@ -67,8 +67,8 @@ KV_DEVICE bool weigh_keys(const AttentionParameters& p, const RowView* rows, con
   const bool holds = lane < S::kHolders;
   const int key = lane / S::kKeyLanes % S::kKeys;
   const int first_row = lane % S::kKeyLanes * S::kHeld;
-  float weight[S::kHeld], factor[S::kHeld];
-  load_weights<S, S::kHeld>(weights, key, first_row, weight);
+  float weight[S::kHeld] = {}, factor[S::kHeld];
+  if (holds) load_weights<S, S::kHeld>(weights, key, first_row, weight);
   bool rises = false;
   KV_UNROLL
   for (int i = 0; i < S::kHeld; ++i) {

@@ -2,6 +2,9 @@
 // its grid.
 #pragma once
 
+#include <cstdint>
+#include <type_traits>
+
 #include "kernels/cuda/decode.cuh"
 #include "kernels/cuda/decode_matrix.cuh"
 #include "kernels/cuda/kernel_table.h"
@@ -94,11 +97,17 @@ void launch_matrix(Queue& queue, const AttentionLaunch& how, const AttentionPara
 
 namespace {
 
-/// \pre takes_decode(); with a fault, an f16 cache and at most 64 lanes
+/// The cache that a fault is planted for. With f16 each lane reads what it has copied itself, and a
+/// tile may be copied over as soon as its lane is done.
+template <Fault kFault>
+constexpr bool kPlantedInInt8 = kFault == Fault::decode_stage_reuse;
+
+/// \pre takes_decode(); with a fault, f16, a cache of kPlantedInInt8 and at most 64 lanes
 template <Fault kFault = Fault::none>
 void launch_decode(Queue& queue, const AttentionLaunch& how, const AttentionParameters& p) {
   if constexpr (kFault != Fault::none) {
-    decoding::launch_shape<decoding::DecodeShape<F16, F16, 64, 4>, kFault>(queue, how, p);
+    using C = std::conditional_t<kPlantedInInt8<kFault>, std::int8_t, F16>;
+    decoding::launch_shape<decoding::DecodeShape<F16, C, 64, 4>, kFault>(queue, how, p);
     decoding::launch_merge<F16, kFault>(queue, p);
   } else if (how.element == Element::f16) {
     how.int8_cache ? decoding::launch_padded<F16, std::int8_t>(queue, how, p)

@@ -34,7 +34,7 @@ struct MatrixMemory {
   static constexpr int kStages = 2;
   static constexpr int kStageBytes = 2 * S::kTileBytes;  // Keys, then values.
   static constexpr int kWeights = kStages * kStageBytes;
-  static constexpr int kBytes = kWeights + S::kRows * S::kKeys * 4;
+  static constexpr int kBytes = kWeights + S::kAside * S::kKeys * 4;
   static constexpr int kQueryBytes = S::kRows * S::kRowBytes;  // Of the block, once.
   // A row of a partial result: eight floats more than there are, so that rows begin in different
   // banks.

@@ -33,6 +33,9 @@ struct MatrixShape {
   static constexpr int kKeyTiles = kKeys / 8;      ///< mma columns of the products.
   static constexpr int kHeadSteps = kPadded / 16;  ///< mma steps of a product.
   static constexpr int kValueTiles = kPadded / 8;  ///< mma columns of the outputs.
+  /// Floats from one key's weights to the next where they are set aside: rows, and four more, so
+  /// that what lanes write at once lies in different banks.
+  static constexpr int kAside = kRows + 4;
   static constexpr Layout kLayout =
       has(kPlanted, Fault::matrix_bank_stride) ? Layout::rows : Layout::swizzled;
   static constexpr bool kHalf = std::is_same_v<E, F16>;
@@ -205,7 +208,7 @@ KV_DEVICE bool holds_not_finite(const unsigned char* tile) {
 
 /// A value that is not finite must not meet the weight 0 of a row that does not see its key. Here
 /// such values are added to the rows that see them, and taken out of the tile. `weights`: shared
-/// memory of the warp, one float for each row and key.
+/// memory of the warp, kAside floats for each key.
 template <class S>
 KV_DEVICE void set_aside_not_finite(const WeightFragments<S>& weight, unsigned char* values,
                                     float* weights, OutputFragments<S>& output) {
@@ -214,12 +217,12 @@ KV_DEVICE void set_aside_not_finite(const WeightFragments<S>& weight, unsigned c
   for (int n = 0; n < S::kKeyTiles; ++n) {
     KV_UNROLL
     for (int i = 0; i < 4; ++i) {
-      weights[(row + i / 2 * 8) * S::kKeys + n * 8 + column + i % 2] = weight[n][i];
+      weights[(n * 8 + column + i % 2) * S::kAside + row + i / 2 * 8] = weight[n][i];
     }
   }
   sync_warp();
   for (int key = 0; key < S::kKeys; ++key) {
-    const float upper = weights[row * S::kKeys + key], lower = weights[(row + 8) * S::kKeys + key];
+    const float upper = weights[key * S::kAside + row], lower = weights[key * S::kAside + row + 8];
     KV_UNROLL
     for (int d = 0; d < S::kValueTiles; ++d) {
       const unsigned both =

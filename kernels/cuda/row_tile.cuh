@@ -66,9 +66,11 @@ KV_DEVICE void share_row_views(const AttentionParameters& p, const EntryView& en
                                const RowTile& tile, int tile_rows, RowView* rows) {
   for (int r = thread_index(); r < tile_rows; r += block_threads()) {
     const std::int64_t row = tile.first_row + r;
-    RowView view = row_view<kFault>(p, entry, tile.entry, tile.head, row, tile.first_row);
-    if (r >= tile.rows) view.band = {0, 0};
-    rows[r] = view;
+    const RowView view = row_view<kFault>(p, entry, tile.entry, tile.head, row, tile.first_row);
+    rows[r].band.begin = r < tile.rows ? view.band.begin : 0;
+    rows[r].band.end = r < tile.rows ? view.band.end : 0;
+    rows[r].mask = view.mask;
+    rows[r].output = view.output;
   }
   sync_block();
 }
@@ -86,9 +88,11 @@ template <class Memory, class E, Fault kFault>
 KV_DEVICE void write_rows(const AttentionParameters& p, const RowTile& tile, const RowView* rows,
                           const unsigned char* shared) {
   const int warps = block_threads() / 32;
-  const std::int64_t lanes = p.value_head_size;
-  for (std::int64_t at = thread_index(); at < tile.rows * lanes; at += block_threads()) {
-    const int r = static_cast<int>(at / lanes), lane = static_cast<int>(at % lanes);
+  const int lanes = p.value_head_size;
+  const int width =
+      (lanes + 31) / 32 * 32;  // A warp writes one row at a time, all lanes of it read.
+  for (int at = thread_index(); at < tile.rows * width; at += block_threads()) {
+    const int r = at / width, lane = at % width;
     const auto partial = [&](int warp) {
       return reinterpret_cast<const float*>(shared + warp * Memory::kBytes);
     };
@@ -99,6 +103,7 @@ KV_DEVICE void write_rows(const AttentionParameters& p, const RowTile& tile, con
       sum = fused(partial(w)[Memory::kSums + r], factor, sum);
       value = fused(partial(w)[Memory::place(r, lane)], factor, value);
     }
+    if (lane >= lanes) continue;
     const std::int64_t row = rows[r].output;
     const std::int64_t query_head = row % p.query_heads;
     if (p.splits == 1) {

@@ -39,13 +39,26 @@ KV_DEVICE void copy_tile(unsigned char* shared, const RowSource& source, std::in
   const unsigned lane_row = lane_index() / kPackets;
   const bool in_row = column * 16 < source.row_bytes;
   std::int64_t offset = (first - source.first + lane_row) * source.row_bytes + column * 16;
+  const std::int64_t step = kRowsAtOnce * source.row_bytes;
+  const auto place = [&](unsigned row) {
+    return shared + packet_place<kRows, kRowBytes, kLayout>(row + lane_row, column);
+  };
+  if (first >= source.band.begin && first + kRows <= source.band.end) {
+    const unsigned char* from = source.rows + (in_row ? offset : 0);
+    const std::int64_t next = in_row ? step : 0;
+    KV_UNROLL
+    for (unsigned row = 0; row < kRows; row += kRowsAtOnce) {
+      copy_async(place(row), from, in_row ? 16 : 0);
+      from += next;
+    }
+    return;
+  }
   KV_UNROLL
   for (unsigned row = 0; row < kRows; row += kRowsAtOnce) {
     const std::int64_t position = first + row + lane_row;
     const bool read = in_row && position >= source.band.begin && position < source.band.end;
-    copy_async(shared + packet_place<kRows, kRowBytes, kLayout>(row + lane_row, column),
-               source.rows + (read ? offset : 0), read ? 16 : 0);
-    offset += kRowsAtOnce * source.row_bytes;
+    copy_async(place(row), source.rows + (read ? offset : 0), read ? 16 : 0);
+    offset += step;
   }
 }
 

@@ -73,7 +73,7 @@ KV_DEVICE StoredRows<C> stored_rows(const AttentionParameters& p, const ScoreRow
           p.per_channel};
 }
 
-/// The logit of cache row `at`: scaled, capped, biased.
+/// The logit of cache row `at` in base 2: scaled, capped, biased.
 template <class E, class C>
 KV_DEVICE float logit_of(const AttentionParameters& p, const ScoreRow& row,
                          const StoredRows<C>& keys, std::int64_t at) {
@@ -82,11 +82,13 @@ KV_DEVICE float logit_of(const AttentionParameters& p, const ScoreRow& row,
   for (std::int32_t lane = 0; lane < p.head_size; ++lane) {
     sum = fused(to_float(query[lane]), keys.number(at, lane), sum);
   }
-  float logit = sum * p.scale;
-  if (p.softcap != 0) logit = p.softcap * tanh_of(logit / p.softcap);
-  if (p.mask_kind != MaskKind::additive) return logit;
-  return logit +
-         mask_bias<E>(p, row.entry, row.head, row.query, p.entries[row.entry].first_position + at);
+  const float cap = p.softcap;
+  const float logit =
+      cap == 0 ? sum * (p.scale * kLog2E) : cap * kLog2E * tanh_of(sum * (p.scale / cap));
+  const std::int64_t position = p.entries[row.entry].first_position + at;
+  // A column that the mask lacks hides its key, whose logit nobody reads then.
+  if (p.mask_kind != MaskKind::additive || position >= p.mask_columns) return logit;
+  return fused(mask_bias<E>(p, row.entry, row.head, row.query, position), kLog2E, logit);
 }
 
 template <class E, class C, Fault kFault>
@@ -138,7 +140,8 @@ KV_DEVICE float weigh(const AttentionParameters& p, const ScoreRow& row, const E
   const float lowest = -infinity();
   const std::int64_t mine = first_of_thread(seen.begin, e.first_position);
   const std::int64_t threads = block_threads();
-  float largest = p.sinks == nullptr ? lowest : p.sinks[row.head];
+  const float sink = p.sinks == nullptr ? lowest : p.sinks[row.head] * kLog2E;
+  float largest = sink;
   float any = 0;
   for (std::int64_t at = mine; at < seen.end; at += threads) {
     if (mask_hides<E>(p, row.entry, row.head, row.query, e.first_position + at)) continue;
@@ -153,12 +156,12 @@ KV_DEVICE float weigh(const AttentionParameters& p, const ScoreRow& row, const E
   float sum = 0;
   for (std::int64_t at = mine; at < seen.end; at += threads) {
     const bool hidden = mask_hides<E>(p, row.entry, row.head, row.query, e.first_position + at);
-    const float weight = hidden ? kHidden : exp2_approx((row.scores[at] - largest) * kLog2E);
+    const float weight = hidden ? kHidden : exp2_approx(row.scores[at] - largest);
     if (!hidden) sum += weight;
     row.scores[at] = weight;
   }
   sum = over_block<kFault>(sum, slots, 0, [](float a, float b) { return a + b; });
-  return p.sinks == nullptr ? sum : sum + exp2_approx((p.sinks[row.head] - largest) * kLog2E);
+  return p.sinks == nullptr ? sum : sum + exp2_approx(sink - largest);
 }
 
 template <class E, class C, Fault kFault>

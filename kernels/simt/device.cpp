@@ -157,7 +157,8 @@ void wait_copies_until(int pending) {
   Lane& lane = self();
   const simt::RuntimeScope scope;
   lane.copies.wait(pending, [&](const simt::CopyQueue::Copy& copy) {
-    lane.monitor->copy_ends(lane.index, copy.shared);
+    lane.monitor->copy_ends(lane.index, copy.shared, copy.global,
+                            static_cast<std::size_t>(copy.bytes));
   });
 }
 

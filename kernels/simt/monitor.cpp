@@ -166,16 +166,23 @@ bool Monitor::State::copy_begins(int thread, std::uintptr_t shared, std::uintptr
   return true;
 }
 
-void Monitor::State::copy_ends(int thread, std::uintptr_t shared) {
+void Monitor::State::copy_ends(int thread, std::uintptr_t shared, std::uintptr_t global,
+                               std::size_t bytes) {
   const std::size_t offset = shared - shared_begin;
   if (!checks.memory || offset >= shared_bytes || kCopyBytes > shared_bytes - offset) return;
+  const std::uint32_t site = memory.shared_words[offset / 4].write.site();
   for_words(offset, kCopyBytes, [&](std::size_t index, std::uint32_t mask) {
     Mark& mark = memory.shared_marks[index];
     mark = static_cast<Mark>((mark & ~(mask << 4)) | mask);
-    Word& word = memory.shared_words[index];
-    note(word, Cell(order.now(), thread, false, word.write.site()).with(mask), true,
+    note(memory.shared_words[index], Cell(order.now(), thread, false, site).with(mask), true,
          order.last_barrier(), order);
   });
+  if (bytes == 0) return;
+  // The source may have been read as late as now.
+  Region*& region = sites[site].region;
+  if (region == nullptr || !region->holds(global, bytes)) region = memory.find(global);
+  if (region == nullptr || region->word() == nullptr) return;
+  access_words({thread, global, bytes, false, false, true, site}, *region, global - region->begin);
 }
 
 Monitor::Monitor(const Checks& checks, const device::LaunchShape& shape, GlobalMemory& memory) {
@@ -217,8 +224,8 @@ bool Monitor::copy_begins(int thread, const void* shared, const void* global, st
   return state_->copy_begins(thread, number_of(shared), number_of(global), bytes, code, site);
 }
 
-void Monitor::copy_ends(int thread, const void* shared) {
-  state_->copy_ends(thread, number_of(shared));
+void Monitor::copy_ends(int thread, const void* shared, const void* global, std::size_t bytes) {
+  state_->copy_ends(thread, number_of(shared), number_of(global), bytes);
 }
 
 void Monitor::count_matrix_product() { ++state_->counters.matrix_products; }

@@ -66,8 +66,9 @@ class Monitor {
   /// from `global`; `code` and `site` as in Access. \return as access()
   bool copy_begins(int thread, const void* shared, const void* global, std::size_t bytes,
                    std::uintptr_t code, Site site);
-  /// ... until the thread that asked for them has waited; then they count as written by it.
-  void copy_ends(int thread, const void* shared);
+  /// ... until the thread that asked for them has waited; then they count as written by it, and
+  /// the source as read up to that moment. Arguments as of copy_begins().
+  void copy_ends(int thread, const void* shared, const void* global, std::size_t bytes);
 
   /// One mma of a warp, for the counters.
   void count_matrix_product();

@@ -43,7 +43,7 @@ struct Monitor::State {
   bool access(int thread, const Access& access);
   bool copy_begins(int thread, std::uintptr_t shared, std::uintptr_t global, std::size_t bytes,
                    std::uintptr_t code, Site site);
-  void copy_ends(int thread, std::uintptr_t shared);
+  void copy_ends(int thread, std::uintptr_t shared, std::uintptr_t global, std::size_t bytes);
 
   // \return false where the access must not be made.
   bool access_shared(const Step& step);

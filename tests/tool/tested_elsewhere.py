@@ -7,6 +7,7 @@ CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 RUNS = "tests/tool/run_test.py"
 CPU = "tests/kernels/cpu_naive_test.cpp"
+DECODE = "tests/kernels/cuda/decode_test.cpp"
 DEVICE_FAULTS = "tests/kernels/cuda/planted_test.cpp"
 FAULTS = "tests/kernels/faults_test.cpp"
 FEATURES = "tests/properties/features_test.cpp"
@@ -70,6 +71,16 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/request_check.h": REQUESTS,
     "kernels/cpu/step_check.cpp": REQUESTS,
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
+    "kernels/cuda/band.cuh": DECODE,
+    "kernels/cuda/decode_launch.cuh": DECODE,
+    "kernels/cuda/decode_matrix_tile.cuh": "tests/kernels/cuda/decode_matrix_test.cpp",
+    "kernels/cuda/decode_tile.cuh": DECODE,
+    "kernels/cuda/floats.cuh": DECODE,
+    "kernels/cuda/launchers_planted_decode.cpp": "tests/kernels/cuda/decode_faults_test.cpp",
+    "kernels/cuda/merge.cuh": DECODE,
+    "kernels/cuda/row_tile.cuh": DECODE,
+    "kernels/cuda/takes.h": DECODE,
+    "kernels/cuda/tile_copy.cuh": DECODE,
     "kernels/cuda/kernel_table.h": LAUNCHERS,
     "kernels/cuda/launchers_gpu.cu": "tests/kernels/cuda/static_gates_test.py",
     "kernels/cuda/launchers_planted.cpp": DEVICE_FAULTS,

@@ -39,6 +39,17 @@ PrefillCase case_of(Fault fault) {
                     .queries = 1,
                     .capacity = 60}};
       break;
+    case Fault::decode_first_window:
+      c.largest_query = 1;
+      c.window = 8;
+      break;
+    case Fault::decode_stage_reuse:
+    case Fault::matrix_stage_reuse:
+      // Several tiles for the one warp.
+      c.window = -1;
+      c.split_positions = 0;
+      c.threads = 32;
+      break;
     case Fault::decode_tail:
       c.window = -1;
       break;
@@ -53,6 +64,8 @@ PrefillCase case_of(Fault fault) {
 
 PrefillCase case_of(const DeviceFault& fault) {
   PrefillCase c = case_of(fault.fault);
+  c.int8_cache = fault.int8_cache;
+  if (c.int8_cache) c.head_size = 48;  // Rows of int8 are whole packets of 16 bytes.
   if (fault.kernel == "decode_matrix") {
     c.kernel = &KernelTable::decode_matrix;
     c.query_heads = 16;

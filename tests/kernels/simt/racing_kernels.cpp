@@ -132,6 +132,20 @@ KV_KERNEL void waited_without_barrier(Buffers p) {
   p.output[t] = value;
 }
 
+/// The barrier orders the call, not the copy, which may read as late as the wait.
+KV_KERNEL void source_overwritten(Buffers p) {
+  KV_SHARED_BYTES(bytes);
+  const unsigned t = thread_index();
+  next_line_is(0);
+  copy_async(bytes + t * 16, p.cache + t * 4, 16);
+  commit_copies();
+  sync_block();
+  next_line_is(1);
+  p.cache[(t ^ 32u) * 4] = 0;
+  wait_copies<0>();
+  p.output[t] = 0;
+}
+
 KV_KERNEL void copy_into_used_stage(Buffers p) {
   KV_SHARED_BYTES(bytes);
   const unsigned t = thread_index();
@@ -179,6 +193,10 @@ constexpr simt::WrongKernel kKernels[] = {
     {{"waited_without_barrier", run<&waited_without_barrier>},
      DefectKind::data_race,
      Other::line_1},
+    {{"source_overwritten", run<&source_overwritten>},
+     DefectKind::data_race,
+     Other::line_1,
+     "of 'cache'"},
     {{"copy_into_used_stage", run<&copy_into_used_stage>}, DefectKind::data_race, Other::line_1},
 };
 

@@ -88,6 +88,17 @@ KV_KERNEL void copies_ahead(Buffers p) {
   p.output[t] = sum;
 }
 
+/// Rows move within global memory: all are on the stage before any is stored.
+KV_KERNEL void move_rows(Buffers p) {
+  KV_SHARED_BYTES(bytes);
+  const unsigned t = thread_index();
+  if (t < 32) copy_async(bytes + t * 16, p.cache + 16 + t * 4, 16);
+  commit_copies();
+  wait_copies<0>();
+  sync_block();
+  if (t >= 32) store_packet(p.cache + (t - 32) * 4, load_packet(bytes + (t - 32) * 16));
+}
+
 /// A copy of fewer bytes fills the rest with zeros, which may be read.
 KV_KERNEL void short_copy(Buffers p) {
   KV_SHARED_BYTES(bytes);
@@ -161,6 +172,7 @@ constexpr simt::WatchedKernel kKernels[] = {
     {"warp_stage", run<&warp_stage>},
     {"chain_of_lanes", run<&chain_of_lanes>},
     {"copies_ahead", run<&copies_ahead>},
+    {"move_rows", run<&move_rows>},
     {"short_copy", run<&short_copy>},
     {"narrow_neighbours", run<&narrow_neighbours>},
     {"counter_of_blocks", run<&counter_of_blocks, 4>},
