@@ -23,7 +23,14 @@ void SimtMachine::read(const std::byte* from, std::span<std::byte> to) {
 
 std::optional<Failure> SimtMachine::finish() {
   constexpr std::size_t kMostShown = 3;
-  const std::vector<simt::Defect> defects = queue_.take_defects();
+  std::vector<simt::Defect> defects = queue_.take_defects();
+  // Where a launch was given up for a defect, what it did not write is no other one.
+  for (std::size_t i = 0; i < expected_.size() && defects.empty(); ++i) {
+    if (auto defect = memory_.check_written(expected_[i].data(), expected_[i].size())) {
+      defects.push_back(std::move(*defect));
+    }
+  }
+  expected_.clear();
   if (defects.empty()) return std::nullopt;
   std::string detail;
   for (std::size_t i = 0; i < std::min(defects.size(), kMostShown); ++i) {
