@@ -51,6 +51,11 @@ std::string_view target_of(const device::DeviceFault& fault) {
   return fault.int8_cache ? kQuantised : kPlain;
 }
 
+/// Bank conflicts change no answer: only a counter, which no property reads, shows them.
+bool shows_in_answers(const device::DeviceFault& fault) {
+  return fault.caught_by != "bank_conflicts";
+}
+
 /// What kind of fault the audit takes it for (properties/audit/right_kinds.h).
 const char* kind_of(const device::DeviceFault& fault) {
   if (fault.caught_by == "rows") return "layout";
@@ -72,6 +77,7 @@ std::unique_ptr<Target> make_cuda_simt_quantised() {
 std::vector<FaultInfo> cuda_simt_faults() {
   std::vector<FaultInfo> faults;
   for (const device::DeviceFault& fault : device::device_faults()) {
+    if (!shows_in_answers(fault)) continue;
     FaultInfo info;
     info.name = fault.name;
     info.target = target_of(fault);
@@ -84,7 +90,9 @@ std::vector<FaultInfo> cuda_simt_faults() {
 
 std::unique_ptr<Target> make_cuda_simt_planted(std::string_view target, std::string_view fault) {
   for (const device::DeviceFault& planted : device::device_faults()) {
-    if (planted.name != fault || target_of(planted) != target) continue;
+    if (planted.name != fault || target_of(planted) != target || !shows_in_answers(planted)) {
+      continue;
+    }
     return std::make_unique<CudaSimt>(
         planted.int8_cache, std::string(target) + "+" + std::string(fault), planted.fault);
   }

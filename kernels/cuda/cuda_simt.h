@@ -20,7 +20,8 @@ std::unique_ptr<Target> make_cuda_simt();
 /// GroupQueryAttention with int8 caches.
 std::unique_ptr<Target> make_cuda_simt_quantised();
 
-/// Planted faults of both.
+/// Planted faults of both that answers or defects show; those that only a counter shows are left to
+/// the tests of the kernels.
 std::vector<FaultInfo> cuda_simt_faults();
 
 /// One of the two with a planted fault; null where cuda_simt_faults() has none of that name.

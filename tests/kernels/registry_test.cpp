@@ -140,10 +140,11 @@ TEST_F(Registry, ListsEveryReleaseInTheOrderOfItsNumbers) {
   }
   std::vector<std::string> names;
   for (const TargetInfo& target : list_targets(options_)) names.push_back(target.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"cpu-naive", "cpu-naive-q8", "cpu-naive-q4",
-                                             "cpu-flash", "cpu-flash-dot", "cpu-flash-q8",
-                                             "cpu-flash-q4", "onnxruntime", "onnxruntime@1.9.1",
-                                             "onnxruntime@1.30.0", "onnxruntime@1.30.0.1"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{
+                "cpu-naive", "cpu-naive-q8", "cpu-naive-q4", "cpu-flash", "cpu-flash-dot",
+                "cpu-flash-q8", "cpu-flash-q4", "cuda-simt", "cuda-simt-q8", "cuda", "cuda-q8",
+                "onnxruntime", "onnxruntime@1.9.1", "onnxruntime@1.30.0", "onnxruntime@1.30.0.1"}));
 }
 
 TEST_F(Registry, TakesNoPathForARelease) {

@@ -1,0 +1,144 @@
+// The targets cuda-simt and cuda-simt-q8: claims, refusals, planted faults, and a session that
+// broke.
+#include "kernels/cuda/cuda_simt.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/planted.h"
+#include "tests/kernels/cpu_sequence.h"
+
+namespace kvcheck::kernels {
+namespace {
+
+std::string refusal_of(Target& target, const SessionConfig& config) {
+  const auto answer = target.open(config);
+  const auto* refusal = std::get_if<Refusal>(&answer);
+  return refusal == nullptr ? "" : refusal->reason;
+}
+
+TEST(CudaSimt, CanRunHere) {
+  EXPECT_EQ(cuda_simt_problem(), "");
+  EXPECT_EQ(make_cuda_simt()->capabilities().name, "cuda-simt");
+  EXPECT_EQ(make_cuda_simt_quantised()->capabilities().name, "cuda-simt-q8");
+}
+
+TEST(CudaSimt, ClaimsWhatItsKernelsCompute) {
+  const auto target = make_cuda_simt();
+  const Capabilities& can = target->capabilities();
+  EXPECT_EQ(can.operators, (std::set<std::string>{"gqa", "attention"}));
+  EXPECT_EQ(can.element_types, (std::set<std::string>{"f32", "f16", "bf16"}));
+  for (const char* feature :
+       {"launches", "schedule_bits", "window_bits", "capacity_bits", "company_bits", "repeat_bits",
+        "nan_safe", "attention_bias", "softcap", "head_sink", "smooth_softmax", "rollback"}) {
+    EXPECT_TRUE(can.has(feature)) << feature;
+  }
+  for (const char* feature : {"rotary", "qk_norm", "qk_output", "packed_qkv", "split_bits",
+                              "softmax_precision", "cache_int8"}) {
+    EXPECT_FALSE(can.has(feature)) << feature;
+  }
+}
+
+TEST(CudaSimt, TheQuantisedOneTakesInt8CachesAlone) {
+  const auto target = make_cuda_simt_quantised();
+  const Capabilities& can = target->capabilities();
+  EXPECT_EQ(can.operators, std::set<std::string>{"gqa"});
+  EXPECT_TRUE(can.has("cache_int8") && can.has("cache_quantised_only"));
+  EXPECT_FALSE(can.has("cache_int4"));
+  EXPECT_NE(refusal_of(*target, full_cache()), "");
+}
+
+TEST(CudaSimt, KnowsFiveOrders) {
+  const auto target = make_cuda_simt();
+  SessionConfig config = full_cache();
+  for (const char* order : {"lockstep", "random", "reverse", "priority", "starve"}) {
+    config.launch = LaunchConfig{.order = order};
+    EXPECT_EQ(refusal_of(*target, config), "") << order;
+  }
+  config.launch->order = "sideways";
+  EXPECT_EQ(refusal_of(*target, config),
+            "launch.order = sideways: must be lockstep, random, reverse, priority or starve");
+}
+
+TEST(CudaSimt, ListsEveryFaultThatAnswersOrDefectsShow) {
+  const auto faults = cuda_simt_faults();
+  std::size_t counted = 0;
+  std::set<std::string> names;
+  for (const device::DeviceFault& fault : device::device_faults()) {
+    counted += fault.caught_by == "bank_conflicts";
+  }
+  EXPECT_GT(counted, 0u);
+  EXPECT_EQ(faults.size() + counted, device::device_faults().size());
+  EXPECT_GE(faults.size(), 25u);
+  for (const FaultInfo& fault : faults) {
+    EXPECT_TRUE(names.insert(fault.name).second) << fault.name;
+    EXPECT_EQ(fault.name.find('-'), std::string::npos) << fault.name;
+    EXPECT_TRUE(fault.kind == "device defect" || fault.kind == "device kernel" ||
+                fault.kind == "layout")
+        << fault.kind;
+    const auto planted = make_cuda_simt_planted(fault.target, fault.name);
+    ASSERT_NE(planted, nullptr) << fault.name;
+    EXPECT_EQ(planted->capabilities().name, fault.target + "+" + fault.name);
+  }
+}
+
+TEST(CudaSimt, PlantsNoFaultThatACounterAloneShows) {
+  for (const char* name : {"decode_bank_stride", "matrix_bank_stride", "prefill_no_swizzle"}) {
+    EXPECT_EQ(make_cuda_simt_planted("cuda-simt", name), nullptr) << name;
+  }
+}
+
+TEST(CudaSimt, PlantsAFaultInTheTargetThatShowsIt) {
+  EXPECT_EQ(make_cuda_simt_planted("cuda-simt", "no_such_fault"), nullptr);
+  EXPECT_EQ(make_cuda_simt_planted("cuda", "move_barrier_removed"), nullptr);
+  EXPECT_EQ(make_cuda_simt_planted("cuda-simt-q8", "move_barrier_removed"), nullptr);
+  EXPECT_EQ(make_cuda_simt_planted("cuda-simt", "append_clamp_one_short"), nullptr);
+  EXPECT_NE(make_cuda_simt_planted("cuda-simt-q8", "append_clamp_one_short"), nullptr);
+}
+
+/// The failure in an answer that should be one.
+template <class T>
+Failure failure_in(const Answer<T>& answer) {
+  const auto* failure = std::get_if<Failure>(&answer);
+  EXPECT_NE(failure, nullptr);
+  return failure == nullptr ? Failure{Failure::Kind::nonsense, ""} : *failure;
+}
+
+TEST(CudaSimt, ASessionWithADefectStaysBroken) {
+  const auto target = make_cuda_simt_planted("cuda-simt", "unfused_barrier_removed");
+  ASSERT_NE(target, nullptr);
+  SessionConfig config = full_cache();
+  config.launch = LaunchConfig{.threads = 64};  // The barrier is between warps.
+  auto opened = target->open(config);
+  Session& session = *std::get<std::unique_ptr<Session>>(opened);
+  const Sequence requests(config);
+  const StepRequest request = requests.request({3}, {3});
+  const Failure first = failure_in(session.step(request));
+  EXPECT_EQ(first.kind, Failure::Kind::defect);
+  EXPECT_NE(first.detail.find("data race at kernels/cuda/unfused.cuh:"), std::string::npos)
+      << first.detail;
+  const Counts one{1};
+  for (const Failure& later : {failure_in(session.step(request)), failure_in(session.rollback(one)),
+                               failure_in(session.load({})), failure_in(session.present())}) {
+    EXPECT_EQ(later.kind, Failure::Kind::defect);
+    EXPECT_EQ(later.detail, first.detail);
+  }
+  // Another session of the same target starts afresh.
+  auto again = target->open(config);
+  EXPECT_TRUE(
+      std::holds_alternative<CacheRows>(std::get<std::unique_ptr<Session>>(again)->present()));
+}
+
+TEST(CudaSimt, ARefusedStepBreaksNothing) {
+  SessionConfig config = full_cache();
+  auto opened = make_cuda_simt()->open(config);
+  Session& session = *std::get<std::unique_ptr<Session>>(opened);
+  const Sequence requests(config);
+  EXPECT_TRUE(std::holds_alternative<Refusal>(session.step(requests.request({17}, {17}))));
+  EXPECT_TRUE(std::holds_alternative<StepResult>(session.step(requests.request({16}, {16}))));
+}
+
+}  // namespace
+}  // namespace kvcheck::kernels
