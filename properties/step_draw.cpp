@@ -176,13 +176,16 @@ class StepDrawing {
 
   bool draw_rollback() {
     Rollback rollback{for_entries(0)};
-    const bool deep = target_.has("checks_rollback") && draw_.percent(8);
+    const bool behind = sizes_.context > 0;
+    const bool deep = target_.has("checks_rollback") && draw_.percent(behind ? 15 : 8);
     for (std::size_t b = 0; b < lengths_.size(); ++b) {
-      const std::int64_t most = deep ? lengths_[b] : layout_->max_exact_rollback(lengths_[b]);
+      const std::int64_t exact = layout_->max_exact_rollback(lengths_[b]);
+      const std::int64_t most = deep ? lengths_[b] : exact;
       if (most <= 0) continue;
       // Seldom back to nothing where the context is to stay long.
-      const bool all = draw_.percent(sizes_.context > 0 ? 6 : 30);
-      rollback.tokens[b] = all ? most : draw_.between(1, std::min<std::int64_t>(most, 6));
+      const bool all = draw_.percent(behind ? 6 : 30);
+      const std::int64_t least = behind && deep && exact < most ? exact + 1 : 1;
+      rollback.tokens[b] = all ? most : draw_.between(least, std::min(most, least + 5));
     }
     if (uniform_entries()) rollback.tokens = for_entries(rollback.tokens.front());
     if (*std::max_element(rollback.tokens.begin(), rollback.tokens.end()) == 0) return false;

@@ -1,6 +1,6 @@
 // Decode attention on CUDA cores, for caches of f16, bf16 and int8: few query rows, many keys.
 //
-// Grid: splits, KV heads x tiles of query rows, batch. The query heads of a KV head, times the
+// Grid: KV heads x tiles of query rows, splits, batch. The query heads of a KV head, times the
 // queries of the step, are the rows; a block takes up to eight of them, and each key and value row
 // is read once for all. A block's positions are those of its split inside the band that its rows
 // see, in tiles at multiples of the tile's size; tile t belongs to warp t % warps. A warp streams

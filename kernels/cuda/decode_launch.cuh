@@ -35,9 +35,8 @@ LaunchShape decode_launch_shape(const AttentionLaunch& how, const AttentionParam
   const std::int64_t rows = p.queries * (p.query_heads / p.kv_heads);
   const std::int64_t tiles = (rows + S::kRows - 1) / S::kRows;
   LaunchShape shape;
-  shape.grid = {static_cast<std::uint32_t>(p.splits),
-                static_cast<std::uint32_t>(p.kv_heads * tiles),
-                static_cast<std::uint32_t>(p.batch)};
+  shape.grid = {static_cast<std::uint32_t>(p.kv_heads * tiles),
+                static_cast<std::uint32_t>(p.splits), static_cast<std::uint32_t>(p.batch)};
   shape.threads = warps * 32;
   shape.shared_bytes = warps * warp_bytes + S::kRows * std::uint32_t{sizeof(RowView)};
   return shape;

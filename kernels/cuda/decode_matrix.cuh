@@ -33,15 +33,15 @@ template <class S>
 struct MatrixMemory {
   static constexpr int kStages = 2;
   static constexpr int kStageBytes = 2 * S::kTileBytes;  // Keys, then values.
-  static constexpr int kWeights = kStages * kStageBytes;
-  static constexpr int kBytes = kWeights + S::kAside * S::kKeys * 4;
+  static constexpr int kBytes = kStages * kStageBytes;
+  static_assert(S::kAside * S::kKeys * 4 <= S::kTileBytes);
   static constexpr int kQueryBytes = S::kRows * S::kRowBytes;  // Of the block, once.
   // A row of a partial result: eight floats more than there are, so that rows begin in different
   // banks.
   static constexpr int kRow = S::kPadded + 8;
   static constexpr int kMaxima = S::kRows * kRow;
   static constexpr int kSums = kMaxima + S::kRows;
-  static_assert((kSums + S::kRows) * 4 <= kWeights);
+  static_assert((kSums + S::kRows) * 4 <= kBytes);
   static KV_DEVICE int place(int row, int lane) { return row * kRow + lane; }
 };
 
@@ -138,8 +138,8 @@ KV_KERNEL void KV_LAUNCH_BOUNDS(kDecodeThreads, 3)
     unsigned char* values_at = at + S::kTileBytes;
     const bool guards = !clean && !has(kFault, Fault::matrix_hidden_value);
     if (guards && holds_not_finite<S>(values_at)) {
-      set_aside_not_finite<S>(weight, values_at, reinterpret_cast<float*>(own + Memory::kWeights),
-                              output);
+      // The tile's keys are not needed any more.
+      set_aside_not_finite<S>(weight, values_at, reinterpret_cast<float*>(at), output);
     }
     matrix_add_values<S>(weight, values_at, output);
     if (!has(kFault, Fault::matrix_stage_reuse)) sync_warp();

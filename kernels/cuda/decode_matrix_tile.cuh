@@ -213,6 +213,7 @@ template <class S>
 KV_DEVICE void set_aside_not_finite(const WeightFragments<S>& weight, unsigned char* values,
                                     float* weights, OutputFragments<S>& output) {
   const int row = lane_index() / 4, column = lane_index() % 4 * 2;
+  sync_warp();
   KV_UNROLL
   for (int n = 0; n < S::kKeyTiles; ++n) {
     KV_UNROLL

@@ -217,6 +217,13 @@ void DeviceAttention::launch(const StepRequest& request, std::span<const EntryPl
                          outputs * static_cast<std::int64_t>(element_bytes(config_.element_type)),
                          Use::output, "output");
   const std::vector<EntryView> entries = views(request, plans);
+  const std::int64_t row_bytes = output_.bytes() / (config_.batch * queries_);
+  for (std::int64_t b = 0; b < config_.batch; ++b) {
+    const std::int64_t asked = entries[index(b)].queries;
+    if (asked > 0) {
+      machine_.expect_written(output_.data() + b * queries_ * row_bytes, asked * row_bytes);
+    }
+  }
   const AttentionParameters parameters = parameters_of(request);
   std::vector<AttentionKernel> chosen;
   for (const EntryView& entry : entries) {
@@ -229,12 +236,6 @@ void DeviceAttention::launch(const StepRequest& request, std::span<const EntryPl
       used = used || (chosen[b] == kernel && entries[b].queries > 0);
     }
     if (used) launch_kernel(kernel, chosen, entries, parameters);
-  }
-  if (output_.data() == nullptr) return;
-  const std::int64_t bytes_per_query = output_.bytes() / (config_.batch * queries_);
-  for (std::size_t b = 0; b < entries.size(); ++b) {
-    const std::int64_t first = static_cast<std::int64_t>(b) * queries_ * bytes_per_query;
-    machine_.expect_written(output_.data() + first, entries[b].queries * bytes_per_query);
   }
 }
 

@@ -27,8 +27,8 @@ KV_DEVICE RowTile row_tile(const AttentionParameters& p, const EntryView& entry,
   const std::int64_t tiles = (p.queries * group + tile_rows - 1) / tile_rows;
   RowTile tile;
   tile.entry = block_index().z;
-  tile.head = block_index().y / tiles;
-  tile.first_row = block_index().y % tiles * tile_rows;
+  tile.head = block_index().x / tiles;
+  tile.first_row = block_index().x % tiles * tile_rows;
   const std::int64_t left = entry.queries * group - tile.first_row;
   tile.rows = left < tile_rows ? left : tile_rows;
   if (tile.rows <= 0) return tile;
@@ -37,7 +37,7 @@ KV_DEVICE RowTile row_tile(const AttentionParameters& p, const EntryView& entry,
   tile.visited = {first.begin, last.end};
   tile.inner = {last.begin, first.end};
   if (p.splits > 1) {
-    const std::int64_t begin = (p.first_split + block_index().x) * p.split_positions;
+    const std::int64_t begin = (p.first_split + block_index().y) * p.split_positions;
     const std::int64_t end = begin + p.split_positions;
     if (begin > tile.visited.begin) tile.visited.begin = begin;
     if (end < tile.visited.end) tile.visited.end = end;
@@ -112,7 +112,7 @@ KV_DEVICE void write_rows(const AttentionParameters& p, const RowTile& tile, con
           finished<E>(value, finish, value_scale_of(p, tile.head, lane));
       continue;
     }
-    const std::int64_t part = row * p.splits + block_index().x;
+    const std::int64_t part = row * p.splits + block_index().y;
     p.partial_outputs[part * lanes + lane] = value;
     if (lane == 0) {
       p.partial_maxima[part] = maximum;

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,17 +21,16 @@ void SimtMachine::read(const std::byte* from, std::span<std::byte> to) {
   if (!to.empty()) std::memcpy(to.data(), from, to.size());
 }
 
-void SimtMachine::expect_written(const std::byte* begin, std::int64_t bytes) {
-  if (auto defect = memory_.check_written(begin, static_cast<std::size_t>(bytes))) {
-    not_written_.push_back(std::move(*defect));
-  }
-}
-
 std::optional<Failure> SimtMachine::finish() {
   constexpr std::size_t kMostShown = 3;
   std::vector<simt::Defect> defects = queue_.take_defects();
-  std::move(not_written_.begin(), not_written_.end(), std::back_inserter(defects));
-  not_written_.clear();
+  // Where a launch was given up for a defect, what it did not write is no other one.
+  for (std::size_t i = 0; i < expected_.size() && defects.empty(); ++i) {
+    if (auto defect = memory_.check_written(expected_[i].data(), expected_[i].size())) {
+      defects.push_back(std::move(*defect));
+    }
+  }
+  expected_.clear();
   if (defects.empty()) return std::nullopt;
   std::string detail;
   for (std::size_t i = 0; i < std::min(defects.size(), kMostShown); ++i) {

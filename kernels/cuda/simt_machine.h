@@ -21,9 +21,11 @@ class SimtMachine final : public Machine {
   void release(std::byte* data) override { memory_.release(data); }
   void write(std::byte* to, std::span<const std::byte> from) override;
   void read(const std::byte* from, std::span<std::byte> to) override;
+  void expect_written(const std::byte* begin, std::int64_t bytes) override {
+    expected_.emplace_back(begin, static_cast<std::size_t>(bytes));
+  }
   Queue& queue() override { return queue_; }
   const KernelTable& kernels() const override { return kernels_; }
-  void expect_written(const std::byte* begin, std::int64_t bytes) override;
   /// The first defects, each with its place, as one failure.
   std::optional<Failure> finish() override;
 
@@ -33,7 +35,7 @@ class SimtMachine final : public Machine {
   const KernelTable& kernels_;
   simt::GlobalMemory memory_;
   simt::SimtQueue queue_;
-  std::vector<simt::Defect> not_written_;
+  std::vector<std::span<const std::byte>> expected_;  // To be written by the launches so far.
 };
 
 }  // namespace kvcheck::kernels::device

@@ -89,6 +89,8 @@ int audit_command(const AuditCommandOptions& options, CommandContext& context) {
   audit.context = options.context;
   audit.one_row = options.row;
   audit.deepen = options.targets.empty() && options.faults.empty() && options.context == 0;
+  // A scenario behind a context costs many times more; the matrix stays thinner there.
+  if (options.context > 0) audit.further = 2;
   audit.workers = options.workers;
   audit.corpus = regression_folder();
   audit.interrupted = context.interrupted;

@@ -12,6 +12,7 @@
 #include <rapidcheck/Shrinkable.h>
 
 #include "kernels/cpu/naive/cpu_naive.h"
+#include "model/timeline.h"
 #include "properties/generator.h"
 #include "tests/properties/model_target.h"
 
@@ -114,6 +115,12 @@ const std::vector<Situation>& situations() {
        [](const Scenario& s) {
          return s.op == model::Operator::attention &&
                 s.cache.window_size.value_or(0) > kContext / 4;
+       }},
+      {"rollback to rows that are gone", 0.7,
+       [](const Scenario& s) {
+         const model::Timeline timeline(s);
+         return std::any_of(timeline.steps().begin(), timeline.steps().end(),
+                            [](const model::TimelineStep& step) { return !step.defined; });
        }},
       {"rollback to nothing", 0.5,
        [](const Scenario& s) {

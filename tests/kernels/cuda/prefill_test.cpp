@@ -230,17 +230,31 @@ TEST(Prefill, RunsRepeatUnderEveryOrder) {
   for (const simt::Order order : kOrders) EXPECT_EQ(run_prefill(c, {order, 11}).bits, first.bits);
 }
 
-TEST(Prefill, NoBankConflicts) {
+TEST(Prefill, NoBankConflictsAndNoSectorInVain) {
   for (const std::int32_t lanes : {64, 128, 256}) {
     PrefillCase c = chunk();
     c.head_size = c.value_head_size = lanes;
     const PrefillRun run = run_prefill(c);
     EXPECT_EQ(run.counters.bank_conflicts, 0) << lanes;
-    // Tiles of 64 keys (32 with 256 lanes): what they hold of the cache is loaded once for each
-    // block of query rows, and queries once.
-    EXPECT_GT(run.counters.matrix_products, 0);
+    EXPECT_GT(run.counters.shared_accesses, 0);
     EXPECT_EQ(run.counters.global_store_sectors * 32, run.counters.global_store_bytes);
+    EXPECT_LE(static_cast<double>(run.counters.global_load_sectors * 32),
+              1.05 * static_cast<double>(run.counters.global_load_bytes));
   }
+}
+
+TEST(Prefill, TilesOutsideTheBandAreNotLoaded) {
+  PrefillCase c = chunk();
+  c.query_heads = c.kv_heads = 1;
+  c.entries = {{.live = 640, .origin = 576, .queries = 64, .capacity = 640}};
+  c.window = 64;
+  const PrefillRun run = run_prefill(c);
+  EXPECT_EQ(difference(c, run), "");
+  // One block; positions 513 to 639 lie in two tiles: 4 warps make 4 x 8 products of keys and 4 x 8
+  // of values of each.
+  EXPECT_EQ(run.counters.matrix_products, 2 * 4 * (4 * 8 + 4 * 8));
+  // 127 rows of keys and of values, 64 of queries, 128 bytes each, and what describes the entry.
+  EXPECT_LE(run.counters.global_load_bytes, (2 * 127 + 64) * 128 + 2048);
 }
 
 }  // namespace

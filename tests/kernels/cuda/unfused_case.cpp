@@ -370,6 +370,8 @@ std::vector<AttentionCase> attention_cases() {
   add([](AttentionCase& c) {
     c.mask = MaskKind::additive;
     c.mask_of_heads = true;
+    c.mask_columns = 11;
+    c.entries.push_back({0, 13, 8, 5, 14});  // Sees positions behind the mask's very last column.
     c.value_head_size = 137;
     c.sinks = true;
     c.per_channel = true;

@@ -115,7 +115,8 @@ KV_KERNEL void input_overwritten(Buffers p) {
 constexpr float kConstants[64] = {};
 
 KV_KERNEL void constant_overwritten(Buffers p) {
-  float* const constants = const_cast<float*>(kConstants);
+  float* volatile hidden = const_cast<float*>(kConstants);  // A compiler may drop the store.
+  float* const constants = hidden;
   next_line_is(0);
   constants[thread_index()] = p.input[0];
 }
