@@ -13,7 +13,7 @@ from command_line import (ADAPTERS, BAD_USAGE, BROKEN_TARGET, COUNTEREXAMPLE, HE
 
 class Runs(CommandLine):
     def test_a_healthy_target_is_held(self):
-        # The target that promises all there is to promise.
+        # The target that promises all there is to promise of a CPU.
         result = self.kvcheck("run", "--target", "cpu-flash", "--cases", 60, "--seed", 1, "--json")
         self.assertEqual(result.returncode, HELD, result.stderr)
         record = json.loads(result.stdout)
@@ -25,6 +25,8 @@ class Runs(CommandLine):
         for entry in record["properties"]:
             if entry["property"] in unclaimed:
                 self.assertIn("does not claim", entry["reason"])
+            elif entry["property"] == "target.schedules":
+                self.assertIn("does not promise schedule_bits", entry["reason"])
             else:
                 self.assertEqual(entry["status"], "passed", entry)
 
@@ -78,11 +80,13 @@ class Runs(CommandLine):
     def test_a_foreign_target_without_its_environment_is_skipped_with_the_reason(self):
         (self.path / "environments").mkdir()
         (self.path / "environments" / "onnxruntime.failed").write_text("no network\n")
-        result = self.kvcheck("run", "--cases", 10, "--seed", 1,
+        # The random phase alone: a simulated device takes its time.
+        result = self.kvcheck("run", "--phases", "random", "--cases", 2, "--seed", 1,
                               environment={"KVCHECK_ENVIRONMENTS": str(self.path / "environments")})
         self.assertEqual(result.returncode, HELD, result.stderr)
         self.assertIn("no network", result.stderr)
         self.assertIn("cpu-naive", result.stdout)
+        self.assertIn("cuda-simt", result.stdout)
 
     def test_only_targets_that_cannot_run_is_undecided(self):
         (self.path / "environments").mkdir()
@@ -280,6 +284,7 @@ class OtherCommands(CommandLine):
         self.assertTrue(by_name["cpu-naive"]["available"])
         self.assertFalse(by_name["onnxruntime"]["available"])
         self.assertTrue(by_name["onnxruntime"]["reason"])
+        self.assertEqual(by_name["cuda"]["available"], not by_name["cuda"]["reason"])
         faults = json.loads(self.kvcheck("list", "faults", "--json").stdout)["faults"]
         self.assertGreaterEqual(len(faults), 24)
 
