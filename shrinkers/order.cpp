@@ -42,6 +42,12 @@ void add_steps(Rank& rank, const Scenario& s) {
              rolled_back});
 }
 
+/// Orders that need no seed come before those that draw.
+std::int64_t order_rank(model::LaunchOrder order) {
+  if (order == model::LaunchOrder::lockstep) return 0;
+  return order == model::LaunchOrder::reverse ? 1 : 2 + static_cast<std::int64_t>(order);
+}
+
 void add_cache(Rank& rank, const Scenario& s) {
   const std::int64_t window = s.cache.window_size.value_or(0);
   add(rank,
@@ -89,7 +95,7 @@ void add_features(Rank& rank, const Scenario& s) {
              s.mask.missing_columns});
   const model::LaunchSpec launch = s.launch.value_or(model::LaunchSpec{});
   add(rank, {s.launch.has_value(), launch.threads, launch.split_positions,
-             static_cast<std::int64_t>(launch.kernel), static_cast<std::int64_t>(launch.order)});
+             static_cast<std::int64_t>(launch.kernel), order_rank(launch.order)});
   rank.push_back(launch.seed);
 }
 

@@ -115,6 +115,19 @@ TEST(Order, PrefersAPositionFillToNeedlesAndNeedlesToRandom) {
   }
 }
 
+TEST(Order, PrefersOrdersOfThreadsThatDrawNothing) {
+  using enum model::LaunchOrder;
+  Scenario before = plain_scenario({Past{{1}}});
+  before.launch.emplace();
+  for (const model::LaunchOrder order : {reverse, random, priority, starve}) {
+    Scenario next = before;
+    next.launch->order = order;
+    EXPECT_TRUE(smaller(before, next)) << model::to_string(order);
+    EXPECT_FALSE(smaller(next, before)) << model::to_string(order);
+    before = next;
+  }
+}
+
 TEST(Order, PrefersAWindowThatEqualsTheCapacity) {
   Scenario equal = plain_scenario({Past{{1}}});
   equal.cache = {model::LayoutKind::block, 8, 8};
