@@ -8,6 +8,7 @@
 #include "kernels/cuda/planted.h"
 #include "kernels/cuda/session.h"
 #include "kernels/cuda/simt_machine.h"
+#include "kernels/cuda/takes.h"
 
 namespace kvcheck::kernels {
 namespace {
@@ -56,6 +57,15 @@ bool shows_in_answers(const device::DeviceFault& fault) {
   return fault.caught_by != "bank_conflicts";
 }
 
+/// FaultInfo::from_length: what is wrong with splits needs two, and one is kSplitUnit keys at
+/// least.
+std::int64_t from_length(device::Fault fault) {
+  using enum device::Fault;
+  const bool of_splits = fault == decode_no_empty_split || fault == decode_sink_each_split ||
+                         fault == merge_no_rescale;
+  return of_splits ? device::kSplitUnit + 1 : 1;
+}
+
 /// What kind of fault the audit takes it for (properties/audit/right_kinds.h).
 const char* kind_of(const device::DeviceFault& fault) {
   if (fault.caught_by == "rows") return "layout";
@@ -83,6 +93,7 @@ std::vector<FaultInfo> cuda_simt_faults() {
     info.target = target_of(fault);
     info.kind = kind_of(fault);
     info.statement = std::string(fault.kernel) + ": " + std::string(fault.statement);
+    info.from_length = from_length(fault.fault);
     faults.push_back(std::move(info));
   }
   return faults;

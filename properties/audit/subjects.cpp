@@ -81,7 +81,8 @@ std::vector<Subject> healthy_subjects() {
   std::vector<Subject> subjects;
   for (const kernels::TargetInfo& info :
        kernels::list_targets(kernels::RegistryOptions::from_environment())) {
-    if (!info.name.starts_with("cpu-") || !info.available) continue;
+    const bool has_faults = info.name.starts_with("cpu-") || info.name.starts_with("cuda-simt");
+    if (!has_faults || !info.available) continue;
     subjects.push_back({info.name, "kernel", "", "", [name = info.name] { return made(name); }, 1});
   }
   subjects.push_back(

@@ -38,7 +38,7 @@ std::string arithmetic_text(const kernels::Arithmetic& a) {
 }
 
 /// Own kernels run in this process; what runs elsewhere has a time limit of its own.
-bool own(const std::string& name) { return name.rfind("cpu-", 0) == 0; }
+bool own(const std::string& name) { return name.starts_with("cpu-") || name.starts_with("cuda"); }
 
 /// One run while it goes on.
 class Run {

@@ -131,6 +131,21 @@ TEST(CudaSimt, ASessionWithADefectStaysBroken) {
       std::holds_alternative<CacheRows>(std::get<std::unique_ptr<Session>>(again)->present()));
 }
 
+TEST(CudaSimt, AnOutputThatNobodyWroteIsADefect) {
+  const auto target = make_cuda_simt_planted("cuda-simt", "unfused_empty_row_left");
+  ASSERT_NE(target, nullptr);
+  SessionConfig config = full_cache(0);  // No query sees anything.
+  auto opened = target->open(config);
+  const Failure failure = failure_in(
+      std::get<std::unique_ptr<Session>>(opened)->step(Sequence(config).request({1}, {1})));
+  EXPECT_EQ(failure.kind, Failure::Kind::defect);
+  EXPECT_NE(failure.detail.find("byte 0 of 4 of 'output' was to be written"), std::string::npos)
+      << failure.detail;
+  auto healthy = make_cuda_simt()->open(config);
+  EXPECT_TRUE(std::holds_alternative<StepResult>(
+      std::get<std::unique_ptr<Session>>(healthy)->step(Sequence(config).request({1}, {1}))));
+}
+
 TEST(CudaSimt, ARefusedStepBreaksNothing) {
   SessionConfig config = full_cache();
   auto opened = make_cuda_simt()->open(config);
