@@ -116,6 +116,8 @@ const std::vector<Situation>& situations() {
          return s.op == model::Operator::attention &&
                 s.cache.window_size.value_or(0) > kContext / 4;
        }},
+      {"extreme logits", 12,
+       [](const Scenario& s) { return s.fill.kind == model::FillKind::extreme; }},
       {"rollback to rows that are gone", 0.7,
        [](const Scenario& s) {
          const model::Timeline timeline(s);
