@@ -118,7 +118,7 @@ const std::vector<Situation>& situations() {
        }},
       {"extreme logits", 12,
        [](const Scenario& s) { return s.fill.kind == model::FillKind::extreme; }},
-      {"rollback to rows that are gone", 0.7,
+      {"rollback to rows that are gone", 1,
        [](const Scenario& s) {
          const model::Timeline timeline(s);
          return std::any_of(timeline.steps().begin(), timeline.steps().end(),
