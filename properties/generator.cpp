@@ -139,10 +139,14 @@ class Drawing {
   void draw_data() {
     using enum model::FillKind;
     const int kind = static_cast<int>(draw_.between(0, 99));
-    s_.fill.kind = kind < 40 ? random
-                   : kind < 75
-                       ? needles
-                       : draw_.pick(std::vector{extreme, ties, cancelling, selection, integers});
+    // Extreme logits have six shapes; each is to come in a few hundred long contexts.
+    const bool behind = context_ > 0;
+    static const std::vector shaped{extreme, ties, cancelling, selection, integers};
+    static const std::vector shaped_behind{extreme,    extreme,   extreme, ties,
+                                           cancelling, selection, integers};
+    s_.fill.kind = kind < (behind ? 30 : 40)   ? random
+                   : kind < (behind ? 60 : 75) ? needles
+                                               : draw_.pick(behind ? shaped_behind : shaped);
     s_.fill.seed = draw_.bits() & 0xffffffffu;
     const int poison = static_cast<int>(draw_.between(0, 99));
     s_.poison = poison < 45   ? model::Poison::finite

@@ -177,7 +177,7 @@ class StepDrawing {
   bool draw_rollback() {
     Rollback rollback{for_entries(0)};
     const bool behind = sizes_.context > 0;
-    const bool deep = target_.has("checks_rollback") && draw_.percent(behind ? 15 : 8);
+    const bool deep = target_.has("checks_rollback") && draw_.percent(behind ? 30 : 8);
     for (std::size_t b = 0; b < lengths_.size(); ++b) {
       const std::int64_t exact = layout_->max_exact_rollback(lengths_[b]);
       const std::int64_t most = deep ? lengths_[b] : exact;
