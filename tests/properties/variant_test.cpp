@@ -11,12 +11,13 @@
 namespace kvcheck::properties {
 namespace {
 
-/// cpu-naive that claims a second instruction set and answers steps under it with `answer`.
-class SecondSetAnswers final : public kernels::Target {
+/// cpu-naive that claims two instruction sets and answers steps with `answer` where one is asked
+/// for, as in variants alone.
+class AnswersVariants final : public kernels::Target {
  public:
   using Step = kernels::Answer<kernels::StepResult>;
 
-  explicit SecondSetAnswers(Step answer)
+  explicit AnswersVariants(Step answer)
       : answer_(std::move(answer)),
         inner_(kernels::make_cpu_naive()),
         capabilities_(inner_->capabilities()) {
@@ -32,7 +33,7 @@ class SecondSetAnswers final : public kernels::Target {
     plain.isa.clear();
     auto opened = inner_->open(plain);
     auto* session = std::get_if<std::unique_ptr<kernels::Session>>(&opened);
-    if (session == nullptr || config.isa != "avx2") return opened;
+    if (session == nullptr || config.isa.empty()) return opened;
     return std::make_unique<Stub>(std::move(*session), answer_);
   }
 
@@ -60,8 +61,8 @@ class SecondSetAnswers final : public kernels::Target {
   kernels::Capabilities capabilities_;
 };
 
-Judgement judged(SecondSetAnswers::Step answer) {
-  SecondSetAnswers target(std::move(answer));
+Judgement judged(AnswersVariants::Step answer) {
+  AnswersVariants target(std::move(answer));
   const auto scenario =
       model::parse_scenario(R"({"schema":1,"operator":"gqa","steps":[{"append":3}]})");
   return judge_fresh(target, scenario, *find_property("target.instruction_set"));
@@ -79,7 +80,7 @@ TEST(Variant, ThatBreaksFailsAsWhatItBrokeAs) {
     const Judgement judgement = judged(kernels::Failure{how, "what it said"});
     EXPECT_EQ(judgement.verdict, Verdict::failed);
     EXPECT_EQ(judgement.kind, kind);
-    EXPECT_NE(judgement.text.find("avx2"), std::string::npos) << judgement.text;
+    EXPECT_NE(judgement.text.find("instruction set"), std::string::npos) << judgement.text;
     EXPECT_NE(judgement.text.find("what it said"), std::string::npos) << judgement.text;
   }
 }
