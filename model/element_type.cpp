@@ -81,12 +81,30 @@ std::uint64_t encode_finite(int exponent, std::uint64_t fraction) {
 }
 
 template <const Format& format>
+constexpr bool is_normal(int exponent) {
+  return exponent >= format.min_exponent && exponent <= format.max_exponent;
+}
+
+/// The same where the exponent is that of a normal number: the bits that are dropped round by one
+/// addition, whose carry runs from the fraction into the exponent.
+template <const Format& format>
+std::uint64_t encode_normal(std::uint64_t bits) {
+  constexpr int dropped = std::max(1, kDoubleFraction - format.fraction_bits());
+  constexpr std::uint64_t half = std::uint64_t{1} << (dropped - 1);
+  constexpr auto bias = static_cast<std::uint64_t>(kDoubleBias + format.min_exponent - 1);
+  const std::uint64_t magnitude = bits & ~(std::uint64_t{1} << 63);
+  const std::uint64_t odd = magnitude >> dropped & 1;
+  return ((magnitude + half - 1 + odd) >> dropped) - (bias << format.fraction_bits());
+}
+
+template <const Format& format>
 std::uint64_t encode(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   if constexpr (format.bytes == sizeof(double)) return bits;
   const std::uint64_t sign = (bits >> 63) << format.sign_shift();
   const int field = static_cast<int>((bits >> kDoubleFraction) & 0x7ff);
   const std::uint64_t fraction = bits & kDoubleFractionMask;
+  if (is_normal<format>(field - kDoubleBias)) return sign | encode_normal<format>(bits);
   if (field == 0x7ff) {
     return sign | (fraction != 0 ? encode_nan<format>(fraction) : format.infinity());
   }

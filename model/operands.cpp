@@ -10,6 +10,7 @@
 #include "model/counter_hash.h"
 #include "model/parameters.h"
 #include "model/quantisation.h"
+#include "model/twofold.h"
 
 namespace kvcheck::model {
 namespace {
@@ -22,18 +23,6 @@ constexpr double kTurnRoundings = 3;
 /// Roundings of a normalised lane beside those of the mean: root, reciprocal, two products.
 constexpr double kNormRoundings = 5;
 
-/// A number as an unevaluated sum.
-struct Twofold {
-  double high = 0;
-  double low = 0;
-};
-
-Twofold sum_of(double a, double b) {
-  const double sum = a + b;
-  const double rest = sum - a;
-  return {sum, (a - (sum - rest)) + (b - rest)};
-}
-
 /// x * factor + y * other, right to about 2^-104 of the products.
 Twofold turned(Twofold x, double factor, Twofold y, double other) {
   const double p = x.high * factor;
@@ -42,6 +31,27 @@ Twofold turned(Twofold x, double factor, Twofold y, double other) {
   const double low = std::fma(x.high, factor, -p) + std::fma(y.high, other, -q) + x.low * factor +
                      y.low * other + sum.low;
   return sum_of(sum.high, low);
+}
+
+Twofold split(const Twofold& number) { return number; }
+
+Twofold split(const Quad& number) {
+  const auto high = static_cast<double>(number);
+  return {high, static_cast<double>(Quad(number - high))};
+}
+
+/// x * weight / sqrt(mean(x^2) + epsilon) in place.
+template <class Real>
+void normalise_lanes(QueryRow& row, const std::vector<double>& weights, double epsilon) {
+  Real squares = 0;
+  for (const double lane : row.high) squares = squares + Real(lane) * Real(lane);
+  const Real mean = squares / Real(static_cast<double>(row.high.size()));
+  const Real root = sqrt(Real(mean + Real(epsilon)));
+  for (std::size_t c = 0; c < row.high.size(); ++c) {
+    const Twofold lane = split(Real(Real(Real(row.high[c]) * Real(weights[c])) / root));
+    row.high[c] = lane.high;
+    row.low[c] = lane.low;
+  }
 }
 
 double low_of(const QueryRow& row, std::size_t lane) {
@@ -78,25 +88,27 @@ std::int64_t Operands::turn_of(std::size_t step, std::int64_t entry, std::int64_
   return rotary_position(*scenario_, *timeline_, step, entry, token);
 }
 
-void Operands::norm(QueryRow& row, bool key) const {
+void Operands::norm(QueryRow& row, bool key) {
   const std::size_t lanes = row.high.size();
-  Quad squares = 0;
-  for (const double lane : row.high) squares += Quad(lane) * Quad(lane);
-  const Quad root = sqrt(Quad(squares / static_cast<double>(lanes)) + scenario_->qk_norm->epsilon);
+  std::vector<double>& weights = norm_weights_[key ? 1 : 0];
+  for (std::size_t c = weights.size(); c < lanes; ++c) {
+    weights.push_back(norm_weight(*scenario_, key ? NormSide::key : NormSide::query,
+                                  static_cast<std::int64_t>(c)));
+  }
+  row.low.resize(lanes);
+  const double epsilon = scenario_->qk_norm->epsilon;
+  if (epsilon > 0 && Twofold::in_range(epsilon) &&
+      std::ranges::all_of(row.high, Twofold::in_range)) {
+    normalise_lanes<Twofold>(row, weights, epsilon);
+  } else {
+    normalise_lanes<Quad>(row, weights, epsilon);
+  }
   const double roundings = (static_cast<double>(lanes) + 2) / 2 + kNormRoundings;
   // Between norm and rotary embedding a target may store the row in the element type.
   const double stored = unit_roundoff(scenario_->element_type);
-  row.low.resize(lanes);
-  row.doubts.resize(lanes, 0.0);
-  for (std::size_t c = 0; c < lanes; ++c) {
-    const Quad exact = Quad(row.high[c]) *
-                       norm_weight(*scenario_, key ? NormSide::key : NormSide::query,
-                                   static_cast<std::int64_t>(c)) /
-                       root;
-    row.high[c] = static_cast<double>(exact);
-    row.low[c] = static_cast<double>(Quad(exact - row.high[c]));
-    row.doubts[c] = std::abs(row.high[c]) * (1.02 * roundings * roundoff_ + stored);
-  }
+  const double error = 1.02 * roundings * roundoff_ + stored;
+  row.doubts.resize(lanes);
+  for (std::size_t c = 0; c < lanes; ++c) row.doubts[c] = std::abs(row.high[c]) * error;
 }
 
 void Operands::rotate(QueryRow& row, std::int64_t position) const {
@@ -124,7 +136,7 @@ void Operands::rotate(QueryRow& row, std::int64_t position) const {
 }
 
 void Operands::query(std::size_t step, std::int64_t entry, std::int64_t query_head,
-                     std::int64_t query, QueryRow& row) const {
+                     std::int64_t query, QueryRow& row) {
   row.high.resize(static_cast<std::size_t>(scenario_->head_size));
   row.low.clear();
   row.doubts.clear();
@@ -137,7 +149,7 @@ void Operands::query(std::size_t step, std::int64_t entry, std::int64_t query_he
   }
 }
 
-void Operands::store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows) const {
+void Operands::store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows) {
   const auto lanes = static_cast<std::size_t>(scenario_->head_size);
   const std::size_t first = static_cast<std::size_t>(kv_head) * lanes;
   QueryRow row;

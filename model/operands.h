@@ -6,6 +6,7 @@
 // its own, which move a stored value only across a tie.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -47,7 +48,7 @@ class Operands {
 
   /// \pre step is an Append, 0 <= query < queries of the entry
   void query(std::size_t step, std::int64_t entry, std::int64_t query_head, std::int64_t query,
-             QueryRow& row) const;
+             QueryRow& row);
 
  private:
   struct NameHash {
@@ -57,9 +58,9 @@ class Operands {
     bool operator()(const HeldToken& a, const HeldToken& b) const;
   };
   std::int64_t turn_of(std::size_t step, std::int64_t entry, std::int64_t token, bool key) const;
-  void norm(QueryRow& row, bool key) const;
+  void norm(QueryRow& row, bool key);
   void rotate(QueryRow& row, std::int64_t position) const;
-  void store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows) const;
+  void store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows);
   void quantise_rows(TokenRows& rows) const;
   const TokenRows*& shortcut(const HeldToken& token);
 
@@ -69,6 +70,7 @@ class Operands {
   double roundoff_;
   const Reading* reading_;
   std::optional<Rotary> rotary_;
+  std::array<std::vector<double>, 2> norm_weights_;  // Of queries and of keys, empty until asked.
   std::unordered_map<HeldToken, TokenRows, NameHash, SameName> rows_;
   /// [step][entry], then by position from the past of the step on: the entries of rows_ whose
   /// generation is the step's. Null until asked.

@@ -310,8 +310,8 @@ class DigitLaunch {
     hides = true;
     for (std::int64_t l = 0; l < lanes; ++l) {
       const auto lane = at + static_cast<std::size_t>(l);
-      hides = hides && lane_hides_a_key(expected.output[lane], expected.bound[lane].total(), lanes,
-                                        keys, mass);
+      hides =
+          hides && lane_hides_a_key(expected.output[lane], expected.bound[lane], lanes, keys, mass);
     }
     return true;
   }

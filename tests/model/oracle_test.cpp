@@ -142,7 +142,7 @@ TEST(Oracle, RowsThatSeeNothingAreExactlyZero) {
         continue;
       }
       EXPECT_EQ(expected.output[i], 0);
-      EXPECT_EQ(expected.bound[i].total(), 0);
+      EXPECT_EQ(expected.bound[i], 0);
       EXPECT_EQ(oracle.bound_ratio(0, 0, query, 0, lane, 0.0), 0);
       EXPECT_EQ(oracle.bound_ratio(0, 0, query, 0, lane, -0.0), 0);
       EXPECT_EQ(oracle.bound_ratio(0, 0, query, 0, lane, 5e-324),
@@ -162,7 +162,7 @@ TEST(Oracle, ShorterEntriesLeaveTheirTailAtZero) {
   EXPECT_NE(expected.output[at(s, expected, 1, 0, 0, 0)], 0);
   for (std::int64_t query = 1; query < 3; ++query) {
     EXPECT_EQ(expected.output[at(s, expected, 1, query, 3, 7)], 0);
-    EXPECT_EQ(expected.bound[at(s, expected, 1, query, 3, 7)].total(), 0);
+    EXPECT_EQ(expected.bound[at(s, expected, 1, query, 3, 7)], 0);
   }
 }
 
@@ -235,20 +235,31 @@ TEST(Oracle, TheTruthIsTheDefinition) {
 
 TEST(Oracle, TheCheapTierIsWithinItsUncertaintyOfTheTruth) {
   double largest = 0;
-  on_random_outputs(
-      ElementType::f32, 150,
-      [&](Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
-          std::int64_t head, std::int64_t lane) {
-        const Expected& expected = oracle.expected(step);
-        const std::size_t i = at(oracle.scenario(), expected, entry, query, head, lane);
-        const Quad truth(oracle.exact_output(step, entry, query, head, lane));
-        const Quad error = abs(Quad(Quad(expected.output[i]) - truth));
-        EXPECT_LE(error, Quad(expected.uncertainty[i]) + Quad(1e-29));
-        EXPECT_LE(expected.uncertainty[i], 1e-6 * expected.bound[i].total());
-        if (expected.uncertainty[i] > 0) {
-          largest = std::max(largest, static_cast<double>(error) / expected.uncertainty[i]);
-        }
-      });
+  const Reading right;
+  on_random_outputs(ElementType::f32, 150,
+                    [&](Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
+                        std::int64_t head, std::int64_t lane) {
+                      const Scenario& s = oracle.scenario();
+                      const Expected& expected = oracle.expected(step);
+                      const std::size_t i = at(s, expected, entry, query, head, lane);
+                      const Quad truth(oracle.exact_output(step, entry, query, head, lane));
+                      const Quad error = abs(Quad(Quad(expected.output[i]) - truth));
+                      const double doubt =
+                          expected.doubt[i / static_cast<std::size_t>(s.value_head_size)];
+                      EXPECT_LE(doubt, 1e-6);
+                      EXPECT_LE(error, Quad(doubt * expected.bound[i]) + Quad(1e-29));
+
+                      Gatherer gatherer(s, oracle.timeline(), oracle.fill(), 0x1p-24, right);
+                      const AttentionRowInput& input = gatherer.row(step, entry, head, query);
+                      if (input.keys.empty()) return;
+                      CheapRow row{ArithmeticProfile{}};
+                      row.evaluate(input, static_cast<std::size_t>(s.value_head_size));
+                      const double uncertainty = row.uncertainty(static_cast<std::size_t>(lane));
+                      EXPECT_LE(error, Quad(uncertainty) + Quad(1e-29));
+                      EXPECT_LE(uncertainty, doubt * expected.bound[i]);
+                      if (uncertainty > 0)
+                        largest = std::max(largest, static_cast<double>(error) / uncertainty);
+                    });
   EXPECT_GT(largest, 1e-3);  // The uncertainty is a bound, not a guess far off.
 }
 
@@ -274,7 +285,7 @@ TEST(Oracle, TheCheapTierAnswersHealthyScenariosAlone) {
               const std::size_t j = at(s, expected, entry, query, head, lane);
               // An error of up to half the bound, then the store.
               const double error =
-                  expected.bound[j].total() * static_cast<double>(source.between(-50, 50)) / 100;
+                  expected.bound[j] * static_cast<double>(source.between(-50, 50)) / 100;
               const double observed = round_to(s.element_type, expected.output[j] + error);
               oracle.bound_ratio(step, entry, query, head, lane, observed);
             }
@@ -299,7 +310,7 @@ TEST(Oracle, BothTiersGiveTheSameVerdict) {
             std::int64_t head, std::int64_t lane) {
           const Expected& expected = oracle.expected(step);
           const std::size_t i = at(oracle.scenario(), expected, entry, query, head, lane);
-          const double limit = expected.bound[i].total();
+          const double limit = expected.bound[i];
           if (limit < 1e-300) return;
           const Quad truth = truth_of(oracle, step, entry, query, head, lane);
           // From far inside to far outside, and as near to the limit as doubles come.
