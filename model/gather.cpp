@@ -74,9 +74,9 @@ void Gatherer::fill_row(const QueryPlace& place) {
   const auto key_at = static_cast<std::size_t>(kv_head * scenario_.head_size);
   const auto value_at = static_cast<std::size_t>(kv_head * scenario_.value_head_size);
   operands_.query(place.step, place.entry, place.head, place.query, query_);
-  input_.query = query_.high;
-  input_.query_low = query_.low;
-  input_.query_doubts = query_.doubts;
+  input_.query.swap(query_.high);
+  input_.query_low.swap(query_.low);
+  input_.query_doubts.swap(query_.doubts);
   input_.scale = scenario_.scale;
   input_.softcap = scenario_.softcap;
   input_.cap_after_bias = false;

@@ -30,6 +30,8 @@ class Gatherer {
   /// The same over `positions` in place of the visible ones. No cell of the mask is asked.
   const AttentionRowInput& row_over(const QueryPlace& place, std::span<const Position> positions);
 
+  Operands& operands() { return operands_; }
+
   /// Positions of the row that was gathered last.
   std::span<const Position> positions() const { return positions_; }
 

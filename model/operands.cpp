@@ -111,13 +111,26 @@ void Operands::norm(QueryRow& row, bool key) {
   for (std::size_t c = 0; c < lanes; ++c) row.doubts[c] = std::abs(row.high[c]) * error;
 }
 
-void Operands::rotate(QueryRow& row, std::int64_t position) const {
+/// Heads of one token follow each other.
+std::span<const Turn> Operands::turns_at(std::int64_t position) {
+  if (turns_position_ != position) {
+    turns_.clear();
+    for (std::int64_t pair = 0; pair < rotary_->pairs(); ++pair) {
+      turns_.push_back(rotary_->turn(position, pair));
+    }
+    turns_position_ = position;
+  }
+  return turns_;
+}
+
+void Operands::rotate(QueryRow& row, std::int64_t position) {
   row.low.resize(row.high.size(), 0.0);
   row.doubts.resize(row.high.size(), 0.0);
   const double error = kTurnRoundings * roundoff_ * 1.01;
+  const std::span<const Turn> turns = turns_at(position);
   for (std::int64_t pair = 0; pair < rotary_->pairs(); ++pair) {
     const auto [a, b] = rotary_->lanes(pair);
-    const Turn turn = rotary_->turn(position, pair);
+    const Turn turn = turns[static_cast<std::size_t>(pair)];
     const double cos = std::abs(turn.cos);
     const double sin = std::abs(turn.sin);
     const Twofold x{row.high[a], row.low[a]};
@@ -152,8 +165,10 @@ void Operands::query(std::size_t step, std::int64_t entry, std::int64_t query_he
 void Operands::store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows) {
   const auto lanes = static_cast<std::size_t>(scenario_->head_size);
   const std::size_t first = static_cast<std::size_t>(kv_head) * lanes;
-  QueryRow row;
+  QueryRow& row = key_row_;
   row.high.resize(lanes);
+  row.low.clear();
+  row.doubts.clear();
   fill_->key_row(token.entry, kv_head, token.token, row.high);
   const bool computed = (scenario_->qk_norm || rotary_) &&
                         std::holds_alternative<Append>(scenario_->steps[token.step]);
@@ -166,13 +181,16 @@ void Operands::store_key(const HeldToken& token, std::int64_t kv_head, TokenRows
     }
     rows.key_doubts.resize(rows.keys.size(), 0.0);
     row.doubts.resize(lanes, 0.0);
+  } else {
+    round_row(scenario_->element_type, row.high);
+    std::ranges::copy(row.high, &rows.keys[first]);
+    return;
   }
   for (std::size_t c = 0; c < lanes; ++c) {
     // The double nearest to high + low decides the rounding but for ties that the doubt covers.
     const double exact = row.high[c] + low_of(row, c);
     const double stored = round_to(scenario_->element_type, exact);
     rows.keys[first + c] = stored;
-    if (!computed) continue;
     const double below = round_to(scenario_->element_type, exact - row.doubts[c]);
     const double above = round_to(scenario_->element_type, exact + row.doubts[c]);
     rows.key_doubts[first + c] = std::max(above - stored, stored - below);

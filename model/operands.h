@@ -59,7 +59,8 @@ class Operands {
   };
   std::int64_t turn_of(std::size_t step, std::int64_t entry, std::int64_t token, bool key) const;
   void norm(QueryRow& row, bool key);
-  void rotate(QueryRow& row, std::int64_t position) const;
+  std::span<const Turn> turns_at(std::int64_t position);
+  void rotate(QueryRow& row, std::int64_t position);
   void store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows);
   void quantise_rows(TokenRows& rows) const;
   const TokenRows*& shortcut(const HeldToken& token);
@@ -70,6 +71,9 @@ class Operands {
   double roundoff_;
   const Reading* reading_;
   std::optional<Rotary> rotary_;
+  std::optional<std::int64_t> turns_position_;       // What turns_ are of.
+  std::vector<Turn> turns_;                          // [pair]
+  QueryRow key_row_;                                 // Memory of store_key().
   std::array<std::vector<double>, 2> norm_weights_;  // Of queries and of keys, empty until asked.
   std::unordered_map<HeldToken, TokenRows, NameHash, SameName> rows_;
   /// [step][entry], then by position from the past of the step on: the entries of rows_ whose

@@ -39,8 +39,8 @@ double ratio_of(const Real& distance, const Real& limit) {
   return std::min(quotient, 1.0);
 }
 
-/// softmax_precision narrower than the target's own arithmetic takes precedence: every step of the
-/// softmax may round to it. A wider one is no promise to be wider.
+}  // namespace
+
 ArithmeticProfile with_softmax_precision(ArithmeticProfile profile,
                                          std::optional<ElementType> precision) {
   if (!precision) return profile;
@@ -51,8 +51,6 @@ ArithmeticProfile with_softmax_precision(ArithmeticProfile profile,
   profile.tanh_error = std::max(profile.tanh_error, 2 * u);
   return profile;
 }
-
-}  // namespace
 
 class Oracle::TruthRow {
  public:
@@ -165,9 +163,39 @@ void Oracle::note_row(CheapRow& row, std::size_t index, Expected& expected) cons
 
 double Oracle::bound_ratio(std::size_t step, std::int64_t entry, std::int64_t query,
                            std::int64_t head, std::int64_t lane, double observed) {
+  return ratio_at(expected(step), step, entry, query, head, lane, observed);
+}
+
+void Oracle::bound_ratios(std::size_t step, std::int64_t entry, std::int64_t query,
+                          std::int64_t head, std::span<const double> observed,
+                          std::span<double> ratios) {
+  const Expected& all = expected(step);
+  const std::size_t first = element_index(scenario_, all, entry, query, head, 0);
+  const double share = all.doubt[first / static_cast<std::size_t>(scenario_.value_head_size)];
+  for (std::size_t c = 0; c < observed.size(); ++c) {
+    const double limit = all.bound[first + c];
+    const double distance = std::abs(observed[c] - all.output[first + c]);
+    // Clearly within; what is not finite is not.
+    if (share <= kLargestDoubt && limit > 0 && distance + share * limit <= limit &&
+        !std::isinf(limit)) {
+      ratios[c] = std::min(distance / limit, 1.0);
+    } else {
+      ratios[c] =
+          ratio_at(all, step, entry, query, head, static_cast<std::int64_t>(c), observed[c]);
+    }
+  }
+}
+
+Operands* Oracle::operands(double roundoff) {
+  const bool right = reading_.rotary_position == nullptr && !reading_.other_pairs &&
+                     !reading_.without_norm && !reading_.without_quantisation;
+  return right && roundoff == profile_.accumulator_roundoff ? &gatherer_.operands() : nullptr;
+}
+
+double Oracle::ratio_at(const Expected& all, std::size_t step, std::int64_t entry,
+                        std::int64_t query, std::int64_t head, std::int64_t lane, double observed) {
   constexpr double kFailed = std::numeric_limits<double>::infinity();
   if (!std::isfinite(observed)) return kFailed;
-  const Expected& all = expected(step);
   const std::size_t at = element_index(scenario_, all, entry, query, head, lane);
   const double limit = all.bound[at];
   if (std::isinf(limit)) return 0;

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,11 @@ struct Expected {
   /// large.
   std::vector<double> uncertainty;
 };
+
+/// softmax_precision narrower than the target's own arithmetic takes precedence: every step of the
+/// softmax may round to it. A wider one is no promise to be wider.
+ArithmeticProfile with_softmax_precision(ArithmeticProfile profile,
+                                         std::optional<ElementType> precision);
 
 /// Index of an output element in the vectors of Expected.
 std::size_t element_index(const Scenario& scenario, const Expected& expected, std::int64_t entry,
@@ -68,6 +75,14 @@ class Oracle {
   double bound_ratio(std::size_t step, std::int64_t entry, std::int64_t query, std::int64_t head,
                      std::int64_t lane, double observed);
 
+  /// The same of the first lanes of one row, as many as are observed.
+  void bound_ratios(std::size_t step, std::int64_t entry, std::int64_t query, std::int64_t head,
+                    std::span<const double> observed, std::span<double> ratios);
+
+  /// The operands that outputs are computed from, if they are those of a target with this unit
+  /// roundoff; null otherwise. Valid as long as the oracle.
+  Operands* operands(double roundoff);
+
   /// The terms that the bound of one element is the sum of.
   BoundTerms bound_terms(std::size_t step, std::int64_t entry, std::int64_t query,
                          std::int64_t head, std::int64_t lane);
@@ -80,6 +95,9 @@ class Oracle {
   std::int64_t truths_asked() const { return truths_asked_; }
 
  private:
+  double ratio_at(const Expected& all, std::size_t step, std::int64_t entry, std::int64_t query,
+                  std::int64_t head, std::int64_t lane, double observed);
+
   class TruthRow;  // The row of the truth that was asked last.
   void compute(std::size_t step, Expected& expected);
   void note_row(CheapRow& row, std::size_t index, Expected& expected) const;

@@ -20,7 +20,7 @@ class RandomRow {
     const auto keys = static_cast<std::size_t>(pick(1, 40));
     const auto head_size = static_cast<std::size_t>(pick(1, 20));
     lanes = static_cast<std::size_t>(pick(1, 20));
-    const double logits = pick_size({0, 1e-30, 0.1, 1, 30});
+    const double logits = pick_size({0, 1e-30, 0.1, 1, 30, 1e5});
     const double values = pick_size({0, 1e-38, 1, 1, 1e30});
     input.query = numbers(head_size, logits);
     for (std::size_t j = 0; j < keys; ++j) {
