@@ -114,6 +114,7 @@ struct Capabilities {
   ///   cache_quantised_only         no other caches are taken
   ///   load                         the harness may put a past into the cache
   ///   queryless_append             tokens may be appended without asking a query
+  ///   launches                     SessionConfig::launch is obeyed
   ///   operator_calls               Target::call takes the operator's own calls
   ///   rollback                     newest tokens can be dropped
   ///   checks_rollback              promise: an inexact rollback is refused
@@ -123,6 +124,7 @@ struct Capabilities {
   ///   capacity_bits                ... the capacity (C >= W)
   ///   threads_bits                 ... SessionConfig::threads
   ///   isa_bits                     ... SessionConfig::isa, of those in `isas`
+  ///   schedule_bits                ... the order in which a device runs its threads
   ///   company_bits                 ... the other entries of the batch
   ///   rollback_bits                ... was appended and rolled back before
   ///   repeat_bits                  ... happened before: two runs are alike
@@ -199,6 +201,17 @@ struct CallResult {
   std::vector<OperatorCall::Input> outputs;
 };
 
+/// How kernels are launched on a device (feature launches).
+struct LaunchConfig {
+  std::string order = "lockstep";  ///< Of simulated threads: names of simt::Order.
+  std::uint64_t seed = 0;
+  /// "any", "unfused", "decode", "decode_matrix", "prefill"; the target chooses where the kernel
+  /// does not take a step.
+  std::string kernel = "any";
+  std::int64_t threads = 0;          ///< Of a block; 0 = the target's choice.
+  std::int64_t split_positions = 0;  ///< Keys that one block reads; 0 = the target's choice.
+};
+
 /// What stays fixed over one sequence of steps.
 struct SessionConfig {
   std::string op = "gqa";  ///< "gqa" or "attention".
@@ -233,6 +246,7 @@ struct SessionConfig {
   /// 0 = as many as pay for the size of each step; n = up to n whatever the size (feature
   /// threads_bits).
   int threads = 0;
+  std::optional<LaunchConfig> launch;
   std::string isa;  ///< One of Capabilities::isas; empty = the widest (isa_bits).
 };
 
@@ -283,7 +297,9 @@ struct Refusal {
 
 /// The target broke: it died, hung, or answered nonsense.
 struct Failure {
-  enum class Kind { crash, hang, nonsense } kind = Kind::crash;
+  /// defect: what executes the kernel saw it do what no kernel may, whatever its outputs are: a
+  /// data race, an access outside memory, a barrier that not all threads reach.
+  enum class Kind { crash, hang, nonsense, defect } kind = Kind::crash;
   std::string detail;
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/element_type.h"
+#include "model/launch.h"
 
 namespace kvcheck::model {
 
@@ -202,6 +203,8 @@ struct Scenario {
   /// The last step is made as a call of the operator itself, changed in this one way; empty = no
   /// such call. Names are those of properties/calls, for instance "seqlens_k[0]=rows+1".
   std::string call_change{};
+  /// Of targets that run kernels on a device; empty = their own choice.
+  std::optional<LaunchSpec> launch{};
   FillSpec fill;
   Poison poison = Poison::finite;
   std::vector<Step> steps;

@@ -35,6 +35,7 @@ class FeatureChecker : private RefusalCollector {
     }
     check_mask();
     check_fill();
+    if (s_.launch) check_launch(*s_.launch);
     return std::move(refusals_);
   }
 
@@ -165,8 +166,24 @@ class FeatureChecker : private RefusalCollector {
             fill.first_entry, "must be 0 for a literal fill");
   }
 
+  void check_launch(const LaunchSpec& launch) {
+    require(launch.threads >= 0 && launch.threads <= kMaxBlockThreads &&
+                launch.threads % kWarpThreads == 0,
+            "launch.threads", launch.threads, "must be a multiple of {} up to {}; 0 = any",
+            kWarpThreads, kMaxBlockThreads);
+    require(launch.split_positions >= 0 && launch.split_positions <= kMaxLength,
+            "launch.split_positions", launch.split_positions, "must be between 0 and {}; 0 = any",
+            kMaxLength);
+  }
+
   const Scenario& s_;
 };
+
+void repair_launch(LaunchSpec& launch) {
+  launch.threads = std::clamp<std::int64_t>(launch.threads, 0, kMaxBlockThreads);
+  launch.threads -= launch.threads % kWarpThreads;
+  launch.split_positions = std::clamp<std::int64_t>(launch.split_positions, 0, kMaxLength);
+}
 
 void repair_mask(Scenario& s) {
   MaskSpec& mask = s.mask;
@@ -251,6 +268,7 @@ void repair_features(Scenario& s) {
     repair_attention(s);
   }
   repair_rotary(s);
+  if (s.launch) repair_launch(*s.launch);
   repair_mask(s);
   const bool indexed = is_position_fill(s.fill.kind);
   s.fill.index = indexed ? std::clamp<std::int64_t>(s.fill.index, 0, kMaxLength) : 0;

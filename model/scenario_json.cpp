@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/json_reader.h"
+#include "model/launch_json.h"
 #include "model/tensor_json.h"
 
 namespace kvcheck::model {
@@ -296,6 +297,7 @@ Json to_json(const Scenario& s) {
   if (s.qk_output != QkOutput::none) json["qk_output"] = to_string(s.qk_output);
   if (s.softmax_precision) json["softmax_precision"] = to_string(*s.softmax_precision);
   if (!s.call_change.empty()) json["call_change"] = s.call_change;
+  if (s.launch) json["launch"] = launch_json(*s.launch);
   json["fill"] = fill_json(s.fill);
   if (s.poison != defaults.poison) json["poison"] = to_string(s.poison);
   json["steps"] = Json::array();
@@ -345,6 +347,7 @@ Scenario scenario_from_json(const Json& json) {
     inner.finish();
   }
   reader.read("call_change", s.call_change);
+  if (const Json* launch = reader.find("launch")) read_launch(*launch, s.launch.emplace());
   reader.read("qk_output", s.qk_output,
               {QkOutput::none, QkOutput::raw, QkOutput::softcapped, QkOutput::biased,
                QkOutput::probabilities});

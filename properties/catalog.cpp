@@ -34,6 +34,7 @@ const std::vector<Property>& catalog() {
       power_of_two_property(),
       qk_output_is_free_property(),
       thread_count_property(),
+      schedules_property(),
       instruction_set_property(),
       hidden_keys_property(),
       bias_columns_property(),

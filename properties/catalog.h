@@ -68,6 +68,7 @@ Property batch_company_property();
 Property window_equals_full_property();
 Property any_capacity_property();
 Property thread_count_property();
+Property schedules_property();
 Property instruction_set_property();
 Property repeat_property();
 Property empty_rows_property();

@@ -77,6 +77,7 @@ std::string missing_operator_feature(const Capabilities& target, const Scenario&
       {s.qk_norm.has_value(), "qk_norm"},
       {s.qk_output != model::QkOutput::none, "qk_output"},
       {s.softmax_precision.has_value(), "softmax_precision"},
+      {s.launch.has_value(), "launches"},
   };
   for (const auto& [used, feature] : uses) {
     if (used && !claims(target, s, feature)) return std::string(feature);
@@ -250,6 +251,11 @@ kernels::SessionConfig session_config(const Scenario& scenario, const model::Tim
   if (scenario.rotary) config.rotary = rotary_config(scenario, timeline);
   if (scenario.qk_norm) config.qk_norm = qk_norm_config(scenario);
   config.quantisation = quantisation_config(scenario);
+  if (const auto& launch = scenario.launch) {
+    config.launch = {std::string(to_string(launch->order)), launch->seed,
+                     std::string(to_string(launch->kernel)), launch->threads,
+                     launch->split_positions};
+  }
   return config;
 }
 

@@ -87,6 +87,20 @@ void try_inexact_rollback(kernels::Session& session, const model::Rollback& roll
 
 }  // namespace
 
+Kind to_kind(kernels::Failure::Kind kind) {
+  switch (kind) {
+    case kernels::Failure::Kind::crash:
+      return Kind::crash;
+    case kernels::Failure::Kind::hang:
+      return Kind::hang;
+    case kernels::Failure::Kind::defect:
+      return Kind::defect;
+    case kernels::Failure::Kind::nonsense:
+      break;
+  }
+  return Kind::nonsense;
+}
+
 std::optional<std::int64_t> Execution::first_problem() const {
   const auto bad = [](const StepAnswer& answer) {
     return answer.status == StepAnswer::Status::refused ||

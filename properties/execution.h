@@ -12,6 +12,7 @@
 #include "model/scenario.h"
 #include "model/timeline.h"
 #include "properties/tensor_change.h"
+#include "properties/verdict.h"
 
 namespace kvcheck::properties {
 
@@ -23,6 +24,9 @@ struct StepAnswer {
   kernels::Failure::Kind broke_as = kernels::Failure::Kind::crash;
   kernels::StepResult result;  ///< Of an append; rows also after a rollback or a past.
 };
+
+/// What a break is called in a finding.
+Kind to_kind(kernels::Failure::Kind kind);
 
 struct Execution {
   StepAnswer open;

@@ -27,6 +27,7 @@ class FeatureDrawing {
     } else {
       run_attention();
     }
+    if (target_.has("launches") && draw_.percent(90)) draw_launch();
   }
 
  private:
@@ -57,6 +58,19 @@ class FeatureDrawing {
       s_.qk_output = draw_.percent(50) ? model::QkOutput::biased : model::QkOutput::probabilities;
     }
     draw_quantisation();
+  }
+
+  void draw_launch() {
+    using enum model::LaunchKernel;
+    model::LaunchSpec launch;
+    launch.order = draw_.pick(std::vector{model::LaunchOrder::lockstep, model::LaunchOrder::random,
+                                          model::LaunchOrder::reverse, model::LaunchOrder::priority,
+                                          model::LaunchOrder::starve});
+    launch.seed = draw_.bits() & 0xffffffu;
+    launch.kernel = draw_.pick(std::vector{any, unfused, decode, decode_matrix, prefill});
+    launch.threads = draw_.pick({0, 32, 64, 128, 256});
+    launch.split_positions = draw_.pick({0, 0, 64, 128, 512});
+    s_.launch = launch;
   }
 
   void draw_rotary() {

@@ -13,6 +13,10 @@ namespace {
 
 Judgement judge_variant(Case& c, const Variant& variant, const VariantJudging& judging) {
   const Comparison found = compare_variant(c, variant, judging.bitwise);
+  if (found.broke_as) {
+    return Judgement::failed(*found.broke_as,
+                             fmt::format("{} {}: {}", judging.subject, variant.words, found.broke));
+  }
   if (!found.broke.empty()) return Judgement::skipped(found.broke);
   if (found.difference) {
     Judgement judgement = Judgement::failed(
@@ -59,6 +63,11 @@ Comparison compare_variant(Case& c, const Variant& variant, bool bitwise) {
   Comparison result;
   if (!run.complete) {
     result.broke = broke_off(variant.scenario, run);
+    if (const auto problem = run.first_problem()) {
+      const StepAnswer& at =
+          *problem < 0 ? run.open : run.steps[static_cast<std::size_t>(*problem)];
+      if (at.status == StepAnswer::Status::broke) result.broke_as = to_kind(at.broke_as);
+    }
     return result;
   }
   const OtherRun other{variant.scenario, timeline, run, variant.first_entry, variant.smallest};

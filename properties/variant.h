@@ -36,7 +36,8 @@ void follow(std::vector<StepPair>& same_state, const std::vector<StepPair>& move
 /// What a variant's run shows beside the main one.
 struct Comparison {
   std::optional<Difference> difference;
-  std::string broke;  ///< Why the variant's run broke off; empty = it did not.
+  std::string broke;             ///< Why the variant's run broke off; empty = it did not.
+  std::optional<Kind> broke_as;  ///< Where the target broke, rather than refused.
   bool shares_queries = false;
   bool shares_rows = false;
 };

@@ -10,7 +10,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kVerdictNames = {"passed", "skipped", "blind", "failed",
                                                            "errored"};
 
-constexpr std::array<std::string_view, 16> kKindNames = {"leak",
+constexpr std::array<std::string_view, 17> kKindNames = {"leak",
                                                          "missing_key",
                                                          "wrong_row",
                                                          "stale_row",
@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, 16> kKindNames = {"leak",
                                                          "crash",
                                                          "hang",
                                                          "nonsense",
+                                                         "defect",
                                                          "wrongly_accepted",
                                                          "wrongly_refused",
                                                          "nondeterministic"};

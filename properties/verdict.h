@@ -27,6 +27,7 @@ enum class Kind {
   crash,
   hang,
   nonsense,
+  defect,            ///< A data race, an access outside memory, a barrier that not all reach.
   wrongly_accepted,  ///< Took what the contract refuses.
   wrongly_refused,   ///< Refused what it claims to take.
   nondeterministic

@@ -248,6 +248,8 @@ std::string_view headline(properties::Kind kind) {
       return "The target did not answer in time";
     case Kind::nonsense:
       return "The target answered nonsense";
+    case Kind::defect:
+      return "The kernel did what no kernel may, whatever its outputs are";
     case Kind::wrongly_accepted:
       return "The target took a case that the contract refuses";
     case Kind::wrongly_refused:

@@ -96,6 +96,13 @@ void add_features(std::vector<Field>& fields, const Scenario& s) {
       number("rotary.position_ids.extra_columns", ids->extra_columns);
     }
   }
+  if (s.launch) {
+    add("launch.order", model::to_string(s.launch->order));
+    add("launch.seed", s.launch->seed);
+    add("launch.kernel", model::to_string(s.launch->kernel));
+    number("launch.threads", s.launch->threads);
+    number("launch.split_positions", s.launch->split_positions);
+  }
   if (s.qk_norm) add("qk_norm.epsilon", s.qk_norm->epsilon);
   if (s.qk_output != model::QkOutput::none) add("qk_output", model::to_string(s.qk_output));
   if (s.softmax_precision) add("softmax_precision", model::to_string(*s.softmax_precision));

@@ -87,6 +87,10 @@ void add_features(Rank& rank, const Scenario& s) {
              s.mask.one_head,
              s.mask.one_query,
              s.mask.missing_columns});
+  const model::LaunchSpec launch = s.launch.value_or(model::LaunchSpec{});
+  add(rank, {s.launch.has_value(), launch.threads, launch.split_positions,
+             static_cast<std::int64_t>(launch.kernel), static_cast<std::int64_t>(launch.order)});
+  rank.push_back(launch.seed);
 }
 
 void add_values(Rank& rank, const Scenario& s) {

@@ -32,6 +32,21 @@ void shrink_quantisation(Attempt& attempt) {
   propose_edit(attempt, [](Scenario& s) { s.cache.quantisation.per_channel = false; });
 }
 
+/// What is left names a launch that matters: often the fault shows in any order.
+void shrink_launch(Attempt& attempt) {
+  if (!attempt.current().launch) return;
+  if (propose_edit(attempt, [](Scenario& s) { s.launch.reset(); })) return;
+  propose_edit(attempt, [](Scenario& s) { s.launch->threads = 0; });
+  propose_edit(attempt, [](Scenario& s) { s.launch->split_positions = 0; });
+  propose_edit(attempt, [](Scenario& s) { s.launch->kernel = model::LaunchKernel::any; });
+  propose_edit(attempt, [](Scenario& s) {
+    s.launch->order = model::LaunchOrder::lockstep;
+    s.launch->seed = 0;
+  });
+  propose_edit(attempt, [](Scenario& s) { s.launch->order = model::LaunchOrder::reverse; });
+  propose_edit(attempt, [](Scenario& s) { s.launch->seed = 0; });
+}
+
 void shrink_mask_shape(Attempt& attempt) {
   propose_edit(attempt, [](Scenario& s) { s.mask.missing_columns = 0; });
   propose_edit(attempt, [](Scenario& s) { s.mask.one_entry = false; });
@@ -56,6 +71,7 @@ void shrink_features(Attempt& attempt) {
   propose_edit(attempt, [](Scenario& s) { s.input_rank = 4; });
   propose_edit(attempt, [](Scenario& s) { s.softmax_precision.reset(); });
   shrink_mask_shape(attempt);
+  shrink_launch(attempt);
 }
 
 }  // namespace kvcheck::shrinkers

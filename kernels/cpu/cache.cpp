@@ -6,8 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "kernels/cpu/cache_format.h"
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/parallel.h"
@@ -16,14 +14,17 @@
 namespace kvcheck::kernels {
 namespace {
 
-Eviction eviction_of(const SessionConfig& config, Fault fault) {
-  if (config.layout == "full") return Eviction::never();
-  if (config.layout == "min_overflow" || fault == Fault::min_overflow_eviction) {
-    return Eviction::min_overflow(config.capacity, config.window_size);
-  }
+CacheKind kind_of(const SessionConfig& config, Fault fault) {
+  CacheKind kind = cache_kind(config);
+  if (config.layout == "full") return kind;
+  if (config.layout == "min_overflow") return kind;
   const bool early = fault == Fault::evicts_one_row_early && config.capacity > config.window_size;
   const bool inside = fault == Fault::evicts_inside_window && config.window_size > 1;
-  return Eviction::blocks(config.capacity - (early ? 1 : 0), config.window_size - (inside ? 1 : 0));
+  kind.eviction = fault == Fault::min_overflow_eviction
+                      ? Eviction::min_overflow(config.capacity, config.window_size)
+                      : Eviction::blocks(config.capacity - (early ? 1 : 0),
+                                         config.window_size - (inside ? 1 : 0));
+  return kind;
 }
 
 }  // namespace
@@ -31,14 +32,12 @@ Eviction eviction_of(const SessionConfig& config, Fault fault) {
 KvCache::KvCache(const SessionConfig& config, Fault fault)
     : config_(config),
       fault_(fault),
-      eviction_(eviction_of(config, fault)),
-      concatenates_(config.op == "attention" && !config.nonpad_kv_seqlen),
-      fresh_present_(concatenates_ || (config.op == "gqa" && !config.share_buffers)),
+      kind_(kind_of(config, fault)),
       lengths_(static_cast<std::size_t>(config.batch), 0),
       plans_(lengths_.size()),
       staging_offset_(lengths_.size(), 0),
       astray_(lengths_.size(), 0) {
-  shape(buffer_, config.batch, concatenates_ ? 0 : config.capacity);
+  shape(buffer_, config.batch, kind_.concatenates ? 0 : config.capacity);
   // Fresh memory is zero already.
   if (config.initial_poison != 0) {
     poison({config.initial_poison, std::vector<std::int64_t>(lengths_.size(), 0)});
@@ -53,22 +52,7 @@ void KvCache::shape(KeyValueRows& rows, std::int64_t entries, std::int64_t count
 
 std::span<const EntryPlan> KvCache::plan(std::span<const std::int64_t> tokens) {
   for (std::size_t b = 0; b < plans_.size(); ++b) {
-    EntryPlan& plan = plans_[b];
-    plan = {};
-    plan.past = lengths_[b];
-    plan.tokens = tokens[b];
-    plan.resident_before = eviction_.resident(plan.past);
-    plan.resident_after = eviction_.resident(plan.length());
-    plan.dropped = plan.resident_before + plan.tokens - plan.resident_after;
-    const std::int64_t kept = plan.resident_after - plan.tokens;  // Old rows that stay.
-    plan.staged = kept < eviction_.required(plan.past);
-    if (plan.staged) {
-      plan.append_row = plan.resident_before;
-      plan.write_back_from = plan.dropped;
-    } else {
-      plan.moved = plan.dropped > 0 || fresh_present_ ? kept : 0;
-      plan.append_row = kept;
-    }
+    plans_[b] = plan_entry(kind_, lengths_[b], tokens[b]);
   }
   distort_plans(fault_, config_, astray_, plans_);
   return plans_;
@@ -132,17 +116,17 @@ void KvCache::clear_beyond(KeyValueRows& present, std::int64_t entry, std::int64
 
 void KvCache::place(const NewRows& rows) {
   settled_ = false;
-  if (fresh_present_) {
-    shape(other_, config_.batch, concatenates_ ? plans_[0].length() : config_.capacity);
+  if (kind_.fresh_present) {
+    shape(other_, config_.batch, kind_.concatenates ? plans_[0].length() : config_.capacity);
   }
   reserve_staging();
-  KeyValueRows& present = fresh_present_ ? other_ : buffer_;
+  KeyValueRows& present = kind_.fresh_present ? other_ : buffer_;
   for (std::size_t b = 0; b < plans_.size(); ++b) {
     const EntryPlan& plan = plans_[b];
     const auto entry = static_cast<std::int64_t>(b);
     const RowView key = buffer_.key.entry(entry);
     const RowView value = buffer_.value.entry(entry);
-    if (fresh_present_) {
+    if (kind_.fresh_present) {
       // Rows without a position are zero. A fault may leave others out, too.
       const bool all = plan.staged || fault_ != Fault::none;
       clear_beyond(present, entry, all ? 0 : plan.append_row + plan.tokens);
@@ -150,7 +134,7 @@ void KvCache::place(const NewRows& rows) {
     if (plan.staged) {
       add_move(key, 0, staged_key(entry), 0, plan.resident_before);
       add_move(value, 0, staged_value(entry), 0, plan.resident_before);
-    } else if (fault_ == Fault::compaction_copied_backward && !fresh_present_) {
+    } else if (fault_ == Fault::compaction_copied_backward && !kind_.fresh_present) {
       for (std::int64_t row = plan.moved - 1; row >= 0; --row) {
         add_move(key, plan.dropped + row, key, row, 1);
         add_move(value, plan.dropped + row, value, row, 1);
@@ -173,7 +157,7 @@ void KvCache::place(const NewRows& rows) {
     append(rows.key, plans_[b], entry, staged ? staged_key(entry) : present.key.entry(to));
     append(rows.value, plans_[b], entry, staged ? staged_value(entry) : present.value.entry(to));
   }
-  if (fresh_present_) std::swap(buffer_, other_);
+  if (kind_.fresh_present) std::swap(buffer_, other_);
 }
 
 void KvCache::append(const RowSource& source, const EntryPlan& plan, std::int64_t entry,
@@ -218,27 +202,8 @@ void KvCache::settle() {
 }
 
 std::optional<std::string> KvCache::why_not_rollback(std::span<const std::int64_t> tokens) const {
-  for (std::size_t b = 0; b < lengths_.size(); ++b) {
-    const std::int64_t length = lengths_[b];
-    if (tokens[b] < 0 || tokens[b] > length) {
-      return fmt::format("rollback[{}] = {}: must be from 0 to the length ({}); drop fewer tokens",
-                         b, tokens[b], length);
-    }
-    if (concatenates_ && tokens[b] != tokens[0]) {
-      return fmt::format(
-          "rollback[{}] = {}: attention has one past length for the whole batch; "
-          "drop {} tokens of every entry",
-          b, tokens[b], tokens[0]);
-    }
-    if (!eviction_.rollback_is_exact(length, tokens[b]) &&
-        fault_ != Fault::rollback_always_accepted) {
-      return fmt::format(
-          "rollback[{}] = {}: rows that length {} needs are gone at length {}; "
-          "drop at most {} tokens, or run the entry again from its start",
-          b, tokens[b], length - tokens[b], length, eviction_.max_exact_rollback(length));
-    }
-  }
-  return std::nullopt;
+  return kernels::why_not_rollback(kind_, lengths_, tokens,
+                                   fault_ != Fault::rollback_always_accepted);
 }
 
 void KvCache::rollback(std::span<const std::int64_t> tokens) {
@@ -248,7 +213,7 @@ void KvCache::rollback(std::span<const std::int64_t> tokens) {
     lengths_[b] = std::max<std::int64_t>(0, lengths_[b] - tokens[b] - (too_many ? 1 : 0));
     if (fault_ == Fault::append_row_kept_by_rollback) astray_[b] += tokens[b];
   }
-  if (!concatenates_) return;
+  if (!kind_.concatenates) return;
   shape(other_, config_.batch, lengths_[0]);
   for (std::int64_t entry = 0; entry < config_.batch; ++entry) {
     add_move(buffer_.key.entry(entry), 0, other_.key.entry(entry), 0, lengths_[0]);
@@ -259,7 +224,7 @@ void KvCache::rollback(std::span<const std::int64_t> tokens) {
 }
 
 void KvCache::load(const LoadRequest& request) {
-  shape(buffer_, config_.batch, concatenates_ ? request.lengths[0] : config_.capacity);
+  shape(buffer_, config_.batch, kind_.concatenates ? request.lengths[0] : config_.capacity);
   buffer_.key.assign(request.rows.key.bytes);
   buffer_.value.assign(request.rows.value.bytes);
   lengths_ = request.lengths;

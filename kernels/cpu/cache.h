@@ -13,31 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cpu/entry_plan.h"
 #include "kernels/cpu/eviction.h"
 #include "kernels/cpu/planted/faults.h"
 #include "kernels/cpu/row_store.h"
 #include "kernels/target.h"
 
 namespace kvcheck::kernels {
-
-/// What one step does to the rows of one entry. P = past, S = tokens, L = resident rows.
-/// In place: rows [dropped, L(P)) move to the front and the new rows follow. Staged: rows
-/// [0, L(P)) and the new rows meet in a temporary buffer, attention reads that, and its last
-/// L(P+S) rows are written back.
-struct EntryPlan {
-  std::int64_t past = 0;
-  std::int64_t tokens = 0;
-  std::int64_t resident_before = 0;  ///< L(P).
-  std::int64_t resident_after = 0;   ///< L(P+S).
-  /// Rows that leave at the front, of the old and the new ones together: L(P) + S - L(P+S).
-  std::int64_t dropped = 0;
-  bool staged = false;
-  std::int64_t moved = 0;            ///< Old rows copied in place; 0 on a drifting step.
-  std::int64_t append_row = 0;       ///< Row of the first new token, where attention reads it.
-  std::int64_t write_back_from = 0;  ///< Staged: first row that goes back into the buffer.
-
-  std::int64_t length() const { return past + tokens; }
-};
 
 /// The rows that attention reads for one entry: row r holds position first_position + r.
 struct EntryRows {
@@ -111,11 +93,9 @@ class KvCache {
 
   SessionConfig config_;
   Fault fault_;
-  Eviction eviction_;
-  bool concatenates_;   // attention with a past: present has exactly T rows.
-  bool fresh_present_;  // Past and present are different buffers.
+  CacheKind kind_;
   KeyValueRows buffer_;
-  KeyValueRows other_;  // Becomes the present of the next step where fresh_present_.
+  KeyValueRows other_;  // Becomes the present of the next step where CacheKind::fresh_present.
   std::vector<std::int64_t> lengths_;
   std::vector<EntryPlan> plans_;
   bool settled_ = true;

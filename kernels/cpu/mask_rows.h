@@ -46,6 +46,12 @@ class MaskRows {
     const auto bytes = static_cast<std::size_t>(first) * element_bytes(mask_->type);
     return {mask_->bytes.data() + bytes, mask_->type, mask_->shape.back()};
   }
+  /// Elements from the row of one entry, head or query to that of the next; 0 where they share it.
+  std::int64_t entry_stride() const { return strides_[0]; }
+  std::int64_t head_stride() const { return strides_[1]; }
+  std::int64_t query_stride() const { return strides_[2]; }
+  std::int64_t columns() const { return mask_->shape.back(); }
+
   /// All heads of a group read one row.
   bool same_for_heads() const { return strides_[1] == 0; }
 

@@ -30,6 +30,13 @@ void put_optional_fields(const SessionConfig& config, json& fields) {
   if (config.softmax_precision) fields["softmax_precision"] = to_string(*config.softmax_precision);
   if (config.threads != 0) fields["threads"] = config.threads;
   if (!config.isa.empty()) fields["isa"] = config.isa;
+  if (config.launch) {
+    fields["launch"] = {{"order", config.launch->order},
+                        {"seed", config.launch->seed},
+                        {"kernel", config.launch->kernel},
+                        {"threads", config.launch->threads},
+                        {"split_positions", config.launch->split_positions}};
+  }
 }
 
 }  // namespace

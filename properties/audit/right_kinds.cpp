@@ -59,7 +59,8 @@ const std::vector<Naming> kRewind = {
 const std::vector<Naming> kAnswers = {
     {"*", {Kind::wrongly_accepted, Kind::wrongly_refused}},
 };
-const std::vector<Naming> kBreaks = {{"*", {Kind::crash, Kind::hang, Kind::nonsense}}};
+const std::vector<Naming> kBreaks = {
+    {"*", {Kind::crash, Kind::hang, Kind::nonsense, Kind::defect}}};
 
 std::vector<FaultKind> table() {
   return {

@@ -6,18 +6,6 @@
 namespace kvcheck::properties {
 namespace {
 
-Kind kind_of(kernels::Failure::Kind kind) {
-  switch (kind) {
-    case kernels::Failure::Kind::crash:
-      return Kind::crash;
-    case kernels::Failure::Kind::hang:
-      return Kind::hang;
-    case kernels::Failure::Kind::nonsense:
-      return Kind::nonsense;
-  }
-  return Kind::nonsense;
-}
-
 /// The inexact rollback at the end of the defined part, if the target was asked for it.
 Judgement judge_inexact(const Case& c, const Execution& execution, std::size_t step) {
   const auto& state = c.timeline().steps()[step];
@@ -48,7 +36,7 @@ Judgement judge(Case& c) {
     shrinkers::Hint hint;
     hint.step = *problem;
     if (answer.status == StepAnswer::Status::broke) {
-      return Judgement::failed(kind_of(answer.broke_as), broke_off(c.scenario(), execution), hint);
+      return Judgement::failed(to_kind(answer.broke_as), broke_off(c.scenario(), execution), hint);
     }
     if (at_open || c.timeline().steps()[step].defined) {
       return Judgement::failed(Kind::wrongly_refused,

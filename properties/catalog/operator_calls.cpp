@@ -66,9 +66,7 @@ Judgement failed(Kind kind, const std::string& rule, std::string sentence) {
 
 Judgement broke(const kernels::Failure& failure, const ChangedCall& changed,
                 const std::string& rule) {
-  const Kind kind = failure.kind == kernels::Failure::Kind::crash  ? Kind::crash
-                    : failure.kind == kernels::Failure::Kind::hang ? Kind::hang
-                                                                   : Kind::nonsense;
+  const Kind kind = to_kind(failure.kind);
   return failed(kind, rule,
                 fmt::format("the call with {} broke the target: {}", changed.name, failure.detail));
 }

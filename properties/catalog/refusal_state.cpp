@@ -109,11 +109,8 @@ class Temptation {
     const std::string where =
         fmt::format("before step {} (T={}), asked for {}", step_, lengths_.front(), what);
     if (const auto* broke = std::get_if<kernels::Failure>(&answer)) {
-      using enum kernels::Failure::Kind;
-      failure_ = Judgement::failed(broke->kind == crash  ? Kind::crash
-                                   : broke->kind == hang ? Kind::hang
-                                                         : Kind::nonsense,
-                                   where + ", the target breaks: " + broke->detail);
+      failure_ =
+          Judgement::failed(to_kind(broke->kind), where + ", the target breaks: " + broke->detail);
     } else {
       failure_ = Judgement::failed(Kind::wrongly_accepted,
                                    where + ", the target does it in place of a refusal");

@@ -44,13 +44,14 @@ SessionConfig full_config() {
   config.softmax_precision = ElementType::f64;
   config.threads = 2;
   config.isa = "avx2";
+  config.launch = {"random", 7, "prefill", 64, 128};
   return config;
 }
 
 TEST(OpenHead, LeavesOutWhatIsAtItsDefault) {
   const std::string head = open_head(1, 2, SessionConfig{});
   for (const char* field : {"softcap", "head_sink", "rotary", "quantisation", "tensors", "threads",
-                            "input_rank", "qk_output", "right_window_size", "isa"}) {
+                            "input_rank", "qk_output", "right_window_size", "isa", "launch"}) {
     EXPECT_EQ(head.find(field), std::string::npos) << field;
   }
   EXPECT_TRUE(session_tensors(SessionConfig{}).empty());
@@ -93,7 +94,9 @@ TEST_F(DescribedSession, ReachesAnAdapterWhole) {
   ASSERT_NE(target_, nullptr);
   EXPECT_EQ(described(full_config()),
             "right_window_size=0 softcap=1.5 smooth_softmax=True input_rank=3 packed_qkv=True "
-            "qk_output=biased softmax_precision=f64 threads=2 isa=avx2 head_sink=[0.5, 1.5, 2.5] "
+            "qk_output=biased softmax_precision=f64 threads=2 isa=avx2 "
+            "launch=kernel=prefill,order=random,seed=7,split_positions=128,threads=64 "
+            "head_sink=[0.5, 1.5, 2.5] "
             "rotary=True,True,[5, 2],0.5,9.5 qk_norm=0.25,[0.5, 1.5, 2.5, 3.5] "
             "quantisation=int4,True,[1, 4],3.5 rows=u8,2");
 }

@@ -108,6 +108,11 @@ class ScenarioSource {
       s.cache.quantisation = {static_cast<QuantisationKind>(between(1, 3)), chance(50)};
     }
     if (chance(10)) s.fill.kind = FillKind::literal;
+    if (chance(20)) {
+      s.launch = LaunchSpec{
+          static_cast<LaunchOrder>(between(0, 4)), static_cast<std::uint64_t>(between(0, 9)),
+          static_cast<LaunchKernel>(between(0, 4)), 16 * between(-1, 70), between(-1, 600)};
+    }
   }
 
   std::vector<std::int64_t> counts(std::int64_t batch, std::int64_t largest) {

@@ -59,7 +59,8 @@ class Target final : public kernels::Target {
     capabilities_.name = "promise_breaker";
     capabilities_.features.insert({"split_bits", "window_bits", "capacity_bits", "threads_bits",
                                    "isa_bits", "company_bits", "rollback_bits", "repeat_bits",
-                                   "order_bits", "format_bits", "scaling_bits"});
+                                   "order_bits", "format_bits", "scaling_bits", "schedule_bits",
+                                   "launches"});
     capabilities_.features.erase(unclaimed);
     capabilities_.isas = {"avx512", "avx2"};
   }
@@ -72,6 +73,7 @@ class Target final : public kernels::Target {
     kernels::SessionConfig plain = config;
     plain.threads = 0;
     plain.isa.clear();
+    plain.launch.reset();
     auto answer = inner_->open(plain);
     auto* opened = std::get_if<std::unique_ptr<kernels::Session>>(&answer);
     if (!opened) return answer;
@@ -90,6 +92,8 @@ class Target final : public kernels::Target {
         return config.threads > 1;
       case Promise::isa:
         return config.isa == "avx2";
+      case Promise::schedule:
+        return config.launch && config.launch->order != "lockstep";
       case Promise::company:
         return config.batch > 1;
       case Promise::repeat:

@@ -16,6 +16,7 @@ enum class Promise {
   capacity,
   threads,
   isa,
+  schedule,
   company,
   rollback,
   repeat,
@@ -37,6 +38,7 @@ enum class Promise {
 ///   window    the cache evicts
 ///   capacity  the capacity is odd
 ///   threads   more than one thread is asked for
+///   schedule  another order than lockstep is asked for
 ///   isa       "avx2" is asked for, of "avx512" and "avx2"
 ///   company   the batch has more than one entry
 ///   rollback  something was rolled back

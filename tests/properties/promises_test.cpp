@@ -38,6 +38,7 @@ constexpr Broken kBroken[] = {
     {Promise::window, "cache.window_equals_full", "window_bits", Kind::bits_difference},
     {Promise::capacity, "cache.any_capacity", "capacity_bits", Kind::bits_difference},
     {Promise::threads, "target.thread_count", "threads_bits", Kind::bits_difference},
+    {Promise::schedule, "target.schedules", "schedule_bits", Kind::bits_difference},
     {Promise::isa, "target.instruction_set", "isa_bits", Kind::bits_difference},
     {Promise::company, "batch.no_company", "company_bits", Kind::influence},
     {Promise::rollback, "cache.rollback_exactness", "rollback_bits", Kind::rollback_difference},

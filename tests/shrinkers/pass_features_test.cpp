@@ -54,6 +54,8 @@ Scenario every_gqa_feature() {
   s.qk_output = QkOutput::biased;
   s.mask = {MaskKind::additive, 4};
   s.mask.one_entry = s.mask.one_head = true;
+  s.launch =
+      model::LaunchSpec{model::LaunchOrder::random, 7, model::LaunchKernel::prefill, 64, 128};
   return s;
 }
 
@@ -143,6 +145,44 @@ std::vector<Feature> gqa_features() {
        [](Scenario& s) { s.qk_output = QkOutput::biased; }},
       {"packed_qkv", all, [](const Scenario& s) { return s.packed_qkv; },
        [](Scenario& s) { s.packed_qkv = true; }},
+      {"launch_order", all,
+       [](const Scenario& s) { return s.launch && s.launch->order == model::LaunchOrder::random; },
+       [](Scenario& s) {
+         s.launch =
+             model::LaunchSpec{model::LaunchOrder::random, 0, model::LaunchKernel::any, 0, 0};
+       }},
+      {"launch_order_but_lockstep", all,
+       [](const Scenario& s) {
+         return s.launch && s.launch->order != model::LaunchOrder::lockstep;
+       },
+       [](Scenario& s) {
+         s.launch =
+             model::LaunchSpec{model::LaunchOrder::reverse, 0, model::LaunchKernel::any, 0, 0};
+       }},
+      {"launch_seed", all, [](const Scenario& s) { return s.launch && s.launch->seed == 7; },
+       [](Scenario& s) {
+         s.launch =
+             model::LaunchSpec{model::LaunchOrder::reverse, 7, model::LaunchKernel::any, 0, 0};
+       }},
+      {"launch_kernel", all,
+       [](const Scenario& s) {
+         return s.launch && s.launch->kernel == model::LaunchKernel::prefill;
+       },
+       [](Scenario& s) {
+         s.launch =
+             model::LaunchSpec{model::LaunchOrder::lockstep, 0, model::LaunchKernel::prefill, 0, 0};
+       }},
+      {"launch_threads", all, [](const Scenario& s) { return s.launch && s.launch->threads == 64; },
+       [](Scenario& s) {
+         s.launch =
+             model::LaunchSpec{model::LaunchOrder::lockstep, 0, model::LaunchKernel::any, 64, 0};
+       }},
+      {"launch_split", all,
+       [](const Scenario& s) { return s.launch && s.launch->split_positions == 128; },
+       [](Scenario& s) {
+         s.launch =
+             model::LaunchSpec{model::LaunchOrder::lockstep, 0, model::LaunchKernel::any, 0, 128};
+       }},
       {"one_entry", all, [](const Scenario& s) { return s.mask.one_entry; },
        [](Scenario& s) { s.mask.one_entry = true; }},
       {"one_head", all, [](const Scenario& s) { return s.mask.one_head; },
@@ -217,12 +257,30 @@ std::vector<std::string> tried(const Scenario& start) {
 
 TEST(FeatureOrder, BeginsWithWhatTakesMostAway) {
   EXPECT_EQ(tried(every_gqa_feature()),
-            (std::vector<std::string>{
-                "cache.quantisation.kind", "cache.quantisation.per_channel", "rotary.dim",
-                "rotary.position_ids.stride", "rotary.interleaved", "rotary.dim",
-                "rotary.position_ids.extra_columns", "rotary.position_ids.shift",
-                "rotary.position_ids.stride", "qk_norm.epsilon", "softcap", "head_sink",
-                "smooth_softmax", "qk_output", "packed_qkv", "mask.one_entry", "mask.one_head"}));
+            (std::vector<std::string>{"cache.quantisation.kind",
+                                      "cache.quantisation.per_channel",
+                                      "rotary.dim",
+                                      "rotary.position_ids.stride",
+                                      "rotary.interleaved",
+                                      "rotary.dim",
+                                      "rotary.position_ids.extra_columns",
+                                      "rotary.position_ids.shift",
+                                      "rotary.position_ids.stride",
+                                      "qk_norm.epsilon",
+                                      "softcap",
+                                      "head_sink",
+                                      "smooth_softmax",
+                                      "qk_output",
+                                      "packed_qkv",
+                                      "mask.one_entry",
+                                      "mask.one_head",
+                                      "launch.order",
+                                      "launch.threads",
+                                      "launch.split_positions",
+                                      "launch.kernel",
+                                      "launch.order",
+                                      "launch.order",
+                                      "launch.seed"}));
   EXPECT_EQ(tried(every_attention_feature()),
             (std::vector<std::string>{"softcap", "qk_output", "right_window_size", "input_rank",
                                       "softmax_precision", "mask.missing_columns", "mask.one_entry",

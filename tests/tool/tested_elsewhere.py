@@ -39,6 +39,8 @@ TESTED_ELSEWHERE = {
     "kernels/bench/peers/onnxruntime_peer.py": BENCH_PEERS,
     "kernels/bench/peers/openvino_peer.py": BENCH_PEERS,
     "kernels/bench/peers/peer_worker.py": BENCH_PEERS,
+    "kernels/cpu/entry_plan.cpp": "tests/kernels/cpu_cache_test.cpp",
+    "kernels/cpu/entry_plan.h": "tests/kernels/cpu_cache_test.cpp",
     "kernels/cpu/eviction.h": "tests/kernels/cpu_cache_test.cpp",
     "kernels/cpu/flash/chunk_task.h": FLASH_VALUES,
     "kernels/cpu/flash/kernels.h": FLASH_KERNELS,

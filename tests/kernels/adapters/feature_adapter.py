@@ -22,6 +22,8 @@ def described(config):
         "right_window_size", "softcap", "smooth_softmax", "input_rank", "packed_qkv", "qk_output",
         "softmax_precision", "threads", "isa")]
     rotary, norm, codes = config.rotary, config.qk_norm, config.quantisation
+    launch = ",".join(f"{name}={value}" for name, value in sorted(config.launch.items()))
+    parts.append(f"launch={launch}")
     parts.append(f"head_sink={numbers(config.head_sink)}")
     parts.append(f"rotary={rotary.interleaved},{rotary.position_ids},{list(rotary.cos.shape)},"
                  f"{numbers(rotary.cos)[0]},{numbers(rotary.sin)[-1]}")
