@@ -52,6 +52,15 @@ const AttentionRowInput& Gatherer::row_over(const QueryPlace& place,
 }
 
 void Gatherer::hold(const QueryPlace& place) {
+  find_tokens(place);
+  keys_are_exact_ = values_are_exact_ = true;
+  for (const TokenRows* token : tokens_) {
+    keys_are_exact_ = keys_are_exact_ && token->key_doubts.empty();
+    values_are_exact_ = values_are_exact_ && token->value_doubts.empty();
+  }
+}
+
+void Gatherer::find_tokens(const QueryPlace& place) {
   tokens_.clear();
   if (reading_.held != nullptr) {
     for (const Position position : positions_) {
@@ -93,16 +102,14 @@ void Gatherer::fill_row(const QueryPlace& place) {
     input_.keys[j] = tokens_[j]->keys.data() + key_at;
     input_.values[j] = tokens_[j]->values.data() + value_at;
   }
-  fill_doubts(&TokenRows::key_doubts, key_at, input_.key_doubts);
-  fill_doubts(&TokenRows::value_doubts, value_at, input_.value_doubts);
+  fill_doubts(keys_are_exact_, &TokenRows::key_doubts, key_at, input_.key_doubts);
+  fill_doubts(values_are_exact_, &TokenRows::value_doubts, value_at, input_.value_doubts);
 }
 
 /// Tokens of a past may be exact where those of later steps are not.
-void Gatherer::fill_doubts(std::vector<double> TokenRows::*doubts, std::size_t at,
+void Gatherer::fill_doubts(bool exact, std::vector<double> TokenRows::*doubts, std::size_t at,
                            std::vector<const double*>& out) const {
   out.clear();
-  const bool exact = std::all_of(tokens_.begin(), tokens_.end(),
-                                 [&](const TokenRows* token) { return (token->*doubts).empty(); });
   if (exact) return;
   for (const TokenRows* token : tokens_) {
     out.push_back((token->*doubts).empty() ? nullptr : (token->*doubts).data() + at);

@@ -218,39 +218,46 @@ void Operands::quantise_rows(TokenRows& rows) const {
   pass(rows.values, rows.value_doubts, CacheSide::value, scenario_->value_head_size);
 }
 
-/// Where the rows of a token that its step did bring are noted; elsewhere a null that stays so.
-const TokenRows*& Operands::shortcut(const HeldToken& token) {
-  none_ = nullptr;
+/// Where the rows of a token that its step did bring are noted; null for others.
+const TokenRows** Operands::shortcut(const HeldToken& token) {
   const std::size_t batch = static_cast<std::size_t>(scenario_->batch);
   const auto entry = static_cast<std::size_t>(token.entry);
   const auto* append = std::get_if<Append>(&scenario_->steps[token.step]);
   if (entry >= batch || token.token.generation != (append != nullptr ? append->generation : 0)) {
-    return none_;
+    return nullptr;
   }
   const EntryStep& around = timeline_->steps()[token.step].entries[entry];
   const std::int64_t at = token.token.position.value - around.past;
-  if (at < 0 || token.token.position.value >= around.length) return none_;
+  if (at < 0 || token.token.position.value >= around.length) return nullptr;
   // A past may be longer than memory, of which a window asks for the end alone.
   constexpr std::int64_t kMostNoted = 4096;
-  if (around.length - around.past > kMostNoted) return none_;
+  if (around.length - around.past > kMostNoted) return nullptr;
   if (shortcuts_.empty()) shortcuts_.resize(scenario_->steps.size() * batch);
   auto& tokens = shortcuts_[token.step * batch + entry];
   if (tokens.empty()) tokens.resize(static_cast<std::size_t>(around.length - around.past));
-  return tokens[static_cast<std::size_t>(at)];
+  return &tokens[static_cast<std::size_t>(at)];
 }
 
 const TokenRows& Operands::stored(const HeldToken& token) {
-  const TokenRows*& known = shortcut(token);
-  if (known != nullptr) return *known;
+  if (const TokenRows** known = shortcut(token)) {
+    if (*known == nullptr) {
+      TokenRows& rows = noted_rows_.emplace_back();
+      make(token, rows);
+      *known = &rows;
+    }
+    return **known;
+  }
   const auto [place, is_new] = rows_.try_emplace(token);
-  TokenRows& rows = place->second;
-  known = &rows;
-  if (!is_new) return rows;
+  if (is_new) make(token, place->second);
+  return place->second;
+}
+
+void Operands::make(const HeldToken& token, TokenRows& rows) {
   const auto heads = static_cast<std::size_t>(scenario_->kv_heads);
   const auto value_lanes = static_cast<std::size_t>(scenario_->value_head_size);
   rows.keys.resize(heads * static_cast<std::size_t>(scenario_->head_size));
   rows.values.resize(heads * value_lanes);
-  if (token.token.position.value < 0) return rows;  // Nobody wrote it.
+  if (token.token.position.value < 0) return;  // Nobody wrote it.
   for (std::size_t head = 0; head < heads; ++head) {
     const auto kv_head = static_cast<std::int64_t>(head);
     store_key(token, kv_head, rows);
@@ -259,7 +266,6 @@ const TokenRows& Operands::stored(const HeldToken& token) {
   }
   const bool quantised = scenario_->cache.quantisation.kind != QuantisationKind::none;
   if (quantised && !reading_->without_quantisation) quantise_rows(rows);
-  return rows;
 }
 
 }  // namespace kvcheck::model

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -63,7 +64,8 @@ class Operands {
   void rotate(QueryRow& row, std::int64_t position);
   void store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows);
   void quantise_rows(TokenRows& rows) const;
-  const TokenRows*& shortcut(const HeldToken& token);
+  const TokenRows** shortcut(const HeldToken& token);
+  void make(const HeldToken& token, TokenRows& rows);
 
   const Scenario* scenario_;
   const Timeline* timeline_;
@@ -76,10 +78,10 @@ class Operands {
   QueryRow key_row_;                                 // Memory of store_key().
   std::array<std::vector<double>, 2> norm_weights_;  // Of queries and of keys, empty until asked.
   std::unordered_map<HeldToken, TokenRows, NameHash, SameName> rows_;
-  /// [step][entry], then by position from the past of the step on: the entries of rows_ whose
-  /// generation is the step's. Null until asked.
+  std::deque<TokenRows> noted_rows_;  // Those that a shortcut leads to.
+  /// [step][entry], then by position from the past of the step on: rows of tokens whose generation
+  /// is the step's. Null until asked.
   std::vector<std::vector<const TokenRows*>> shortcuts_;
-  const TokenRows* none_ = nullptr;
 };
 
 }  // namespace kvcheck::model
