@@ -258,7 +258,9 @@ TEST(Oracle, TheCheapTierIsWithinItsUncertaintyOfTheTruth) {
         row.evaluate(input, static_cast<std::size_t>(s.value_head_size));
         const double uncertainty = row.uncertainty(static_cast<std::size_t>(lane));
         EXPECT_LE(error, Quad(uncertainty) + Quad(1e-29));
-        if (doubt < 1e-6) EXPECT_LE(uncertainty, allowed);
+        if (doubt < 1e-6) {
+          EXPECT_LE(uncertainty, allowed);
+        }
         if (uncertainty > 0) largest = std::max(largest, static_cast<double>(error) / uncertainty);
       });
   EXPECT_GT(known, 100);
