@@ -338,6 +338,61 @@ TEST(Oracle, BothTiersGiveTheSameVerdict) {
   EXPECT_GT(below, 500);
 }
 
+/// Inside, at the limit, outside and not finite, in one row.
+TEST(Oracle, RatiosOfARowAreThoseOfItsElements) {
+  int rows = 0;
+  for (const ElementType type : {ElementType::f32, ElementType::f64}) {
+    on_random_outputs(
+        type, 60,
+        [&](Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
+            std::int64_t head, std::int64_t) {
+          const Scenario& s = oracle.scenario();
+          const Expected& expected = oracle.expected(step);
+          const std::size_t first = at(s, expected, entry, query, head, 0);
+          const double factors[] = {0,         0.5, -1,
+                                    1 + 1e-15, -3,  std::numeric_limits<double>::infinity()};
+          std::vector<double> observed;
+          for (std::size_t c = 0; c < static_cast<std::size_t>(s.value_head_size); ++c) {
+            observed.push_back(expected.output[first + c] +
+                               factors[c % std::size(factors)] * expected.bound[first + c]);
+          }
+          std::vector<double> ratios(observed.size());
+          oracle.bound_ratios(step, entry, query, head, observed, ratios);
+          for (std::size_t c = 0; c < observed.size(); ++c) {
+            EXPECT_EQ(ratios[c], oracle.bound_ratio(step, entry, query, head,
+                                                    static_cast<std::int64_t>(c), observed[c]))
+                << c;
+          }
+          ++rows;
+        });
+  }
+  EXPECT_GT(rows, 100);
+}
+
+TEST(Oracle, BoundsAreTheSumsOfTheirTerms) {
+  on_random_outputs(
+      ElementType::f16, 60,
+      [&](Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
+          std::int64_t head, std::int64_t lane) {
+        const Expected& expected = oracle.expected(step);
+        EXPECT_EQ(oracle.bound_terms(step, entry, query, head, lane).total(),
+                  expected.bound[at(oracle.scenario(), expected, entry, query, head, lane)]);
+      });
+}
+
+TEST(Oracle, LendsItsOperandsToThoseWithTheSameRoundings) {
+  const Scenario s = gqa({Append{{3}, {3}, 0}});
+  Oracle oracle(s, {});
+  Operands* operands = oracle.operands(0x1p-24);
+  ASSERT_NE(operands, nullptr);
+  EXPECT_EQ(operands->stored({0, {{2}, 0}, 0}).keys[1], oracle.fill().key(0, 0, {{2}, 0}, 1));
+  EXPECT_EQ(oracle.operands(0x1p-11), nullptr) << "keys would have other doubts";
+  Reading wrong;
+  wrong.without_norm = true;
+  Oracle other(s, {}, wrong);
+  EXPECT_EQ(other.operands(0x1p-24), nullptr);
+}
+
 TEST(Oracle, WhatIsNotFiniteIsInfinitelyOverTheBound) {
   Oracle oracle(gqa({Append{{3}, {3}, 0}}), {});
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
