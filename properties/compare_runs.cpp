@@ -163,7 +163,7 @@ class QueryPair {
         ((mine_.entry * expected.queries + mine_.query) * s.query_heads + head) *
             s.value_head_size +
         lane);
-    return std::abs(x - y) / (2 * expected.bound[at].total());
+    return std::abs(x - y) / (2 * expected.bound[at]);
   }
 
   /// Columns are positions, of which both runs show those that both sequences have.

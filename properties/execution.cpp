@@ -170,6 +170,16 @@ double element(const kernels::Tensor& tensor, std::int64_t index) {
                              tensor.bytes.data() + at * kernels::element_bytes(tensor.type));
 }
 
+void output_row(const kernels::Tensor& output, std::int64_t entry, std::int64_t query,
+                std::int64_t head, std::span<double> row) {
+  const std::int64_t first =
+      ((entry * output.shape[1] + query) * output.shape[2] + head) * output.shape[3];
+  model::load_elements(
+      to_model(output.type),
+      output.bytes.data() + static_cast<std::size_t>(first) * kernels::element_bytes(output.type),
+      row);
+}
+
 double output_at(const kernels::Tensor& output, std::int64_t entry, std::int64_t query,
                  std::int64_t head, std::int64_t lane) {
   return element(

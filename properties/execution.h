@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,5 +62,9 @@ double element(const kernels::Tensor& tensor, std::int64_t index);
 /// Reads output (entry, query, head, lane) of an answer of the shape [B,S,Nq,Hv].
 double output_at(const kernels::Tensor& output, std::int64_t entry, std::int64_t query,
                  std::int64_t head, std::int64_t lane);
+
+/// The same of the first lanes of one row, as many as fit.
+void output_row(const kernels::Tensor& output, std::int64_t entry, std::int64_t query,
+                std::int64_t head, std::span<double> row);
 
 }  // namespace kvcheck::properties
