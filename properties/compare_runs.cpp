@@ -146,8 +146,11 @@ class QueryPair {
       const std::int64_t head = i / s.value_head_size, lane = i % s.value_head_size;
       const double ratio =
           bitwise_ ? std::numeric_limits<double>::infinity() : ratio_to_bound(x, y, head, lane);
-      if (std::max(std::abs(x), std::abs(y)) < other_.smallest) continue;
       if (ratio <= 1) continue;
+      if (std::max(std::abs(x), std::abs(y)) < other_.smallest) {
+        if (other_.spared) *other_.spared = true;
+        continue;
+      }
       return difference(ratio, head, fmt::format("lane {}", lane), x, y);
     }
     return std::nullopt;

@@ -199,14 +199,15 @@ class DigitLaunch {
  public:
   /// `rows` are those of the scenario under the position code, whatever the digit.
   DigitLaunch(kernels::Target& target, const Scenario& scenario, const model::Timeline& timeline,
-              std::int64_t length, std::int64_t digit, UniformRows& rows)
+              std::int64_t length, std::int64_t digit, UniformRows& rows,
+              std::optional<DrawnRows>& drawn)
       : target_(target),
         scenario_(with_position_fill(scenario, FillKind::position_code, digit)),
         timeline_(timeline),
         fill_(scenario_, timeline),
         rows_(rows),
         quick_(is_quick()),
-        execution_(execute(target, scenario_, timeline, fill_, {.want_rows = false})),
+        execution_(launched(drawn)),
         lit_(static_cast<std::size_t>(scenario_.value_head_size)),
         observed_(lit_.size()) {
     for (std::int64_t b = 0; b < scenario_.batch; ++b) {
@@ -231,6 +232,13 @@ class DigitLaunch {
   }
 
  private:
+  /// Launches of several digits have the same keys.
+  Execution launched(std::optional<DrawnRows>& drawn) {
+    if (!drawn) drawn.emplace(scenario_);
+    drawn->turn_to(scenario_);
+    return execute(target_, scenario_, timeline_, fill_, {.want_rows = false, .rows = &*drawn});
+  }
+
   /// Whether uniform_rows.h answers for the launch, and double is far finer than its bounds.
   bool is_quick() const {
     return scenario_.cache.quantisation.kind == model::QuantisationKind::none &&
@@ -333,9 +341,10 @@ DigitCheck check_digits(kernels::Target& target, const Scenario& scenario) {
   UniformRows rows(coded,
                    model::with_softmax_precision(arithmetic_profile(target.capabilities(), coded),
                                                  coded.softmax_precision));
+  std::optional<DrawnRows> drawn;
   std::vector<char> hidden;  // Of every query, whether a key could hide in what it shows.
   for (std::int64_t digit = 0; digit < digits; ++digit) {
-    DigitLaunch launch(target, scenario, timeline, length, digit, rows);
+    DigitLaunch launch(target, scenario, timeline, length, digit, rows, drawn);
     if (!launch.execution().complete) {
       check.problem = launch.broke_off();
       return check;
