@@ -45,7 +45,7 @@ Separation separation(Oracle& right, const ArithmeticProfile& profile, const Wro
   for_each_element(right, [&](const ElementAt& element, std::size_t at) {
     const Expected& expected = right.expected(element.step);
     const double distance = std::abs(wrong.expected(element.step).output[at] - expected.output[at]);
-    const double ratio = ratio_of(distance, expected.bound[at].total());
+    const double ratio = ratio_of(distance, expected.bound[at]);
     if (ratio > found.ratio) found.ratio = ratio, found.where = element;
   });
   return found;

@@ -13,6 +13,13 @@ constexpr std::size_t kWays = 4;
 
 double total(const double (&parts)[kWays]) { return (parts[0] + parts[1]) + (parts[2] + parts[3]); }
 
+/// Whether all bits are the same, so that no difference counts as none.
+template <class T>
+bool same_bits(const T* a, const T* b, std::size_t count) {
+  static_assert(sizeof(T) % sizeof(double) == 0);
+  return std::memcmp(a, b, count * sizeof(T)) == 0;
+}
+
 }  // namespace
 
 CheapRow::CheapRow(const ArithmeticProfile& profile)
@@ -23,15 +30,12 @@ bool CheapRow::evaluate(const AttentionRowInput& input, std::size_t lanes) {
   find_operand_errors(input);
   // Heads and queries whose logits are alike, all 0 in the extreme, share weights and bounds.
   const bool alike = like_the_last(input);
-  if (alike) {
-    weigh_terms(input);
-  } else {
+  if (!alike) {
     weigh(input, row_);
     weigh_terms(input);
-    set_bounds(input);
-  }
-  for (std::size_t j = 0; j < operand_errors_.size(); ++j) {
-    terms_[j].operand_error = operand_errors_[j];
+    bound_.set_row(static_cast<std::int64_t>(input.query.size()), terms_, row_.exp_sum,
+                   input.softcap);
+    own_bound_is_set_ = false;
   }
   if (alike && output_.size() == lanes && input.values == last_values_ &&
       input.value_doubts == last_doubts_) {
@@ -39,51 +43,32 @@ bool CheapRow::evaluate(const AttentionRowInput& input, std::size_t lanes) {
   }
   last_values_ = input.values;
   last_doubts_ = input.value_doubts;
-  for (auto* sums :
-       {&output_, &magnitude_, &values_, &widest_, &spread_, &value_error_, &widest_error_}) {
-    sums->assign(lanes, 0);
-  }
+  for (auto* sums : {&output_, &magnitude_, &values_, &spread_}) sums->assign(lanes, 0);
   sum(input);
+  values_differ_ = !input.value_doubts.empty();
+  if (values_differ_) sum_doubts(input);
+  if (bound_.needs_widest()) find_widest(input);
   return true;
 }
 
-/// Compares bits, so that no difference counts as none. Notes the row for the next.
+/// Notes the row for the next.
 bool CheapRow::like_the_last(const AttentionRowInput& input) {
-  logits_.clear();
-  for (const KeyTerm& term : terms_) {
-    logits_.insert(logits_.end(), {term.product, term.magnitude, term.bias});
-  }
-  logits_.insert(logits_.end(), operand_errors_.begin(), operand_errors_.end());
-  logits_.insert(
-      logits_.end(),
-      {input.softcap, input.sink.value_or(0), static_cast<double>(input.sink.has_value()),
-       static_cast<double>(input.cap_after_bias), static_cast<double>(input.query.size()),
-       static_cast<double>(terms_.size())});
-  const bool same =
-      logits_.size() == last_logits_.size() &&
-      std::memcmp(logits_.data(), last_logits_.data(), logits_.size() * sizeof(double)) == 0;
+  const Shared shared{
+      input.softcap, input.sink.value_or(0), static_cast<double>(input.sink.has_value()),
+      static_cast<double>(input.cap_after_bias), static_cast<double>(input.query.size())};
+  const bool same = logits_.size() == last_logits_.size() && same_bits(&shared, &shared_, 1) &&
+                    same_bits(logits_.data(), last_logits_.data(), logits_.size());
   logits_.swap(last_logits_);
+  shared_ = shared;
   return same;
 }
 
-void CheapRow::set_bounds(const AttentionRowInput& input) {
-  const auto head_size = static_cast<std::int64_t>(input.query.size());
-  // One lane more: the query itself may be a rounded sum.
-  own_bound_.set_row(head_size + 1, terms_, row_.exp_sum, input.softcap);
-  for (std::size_t j = 0; j < operand_errors_.size(); ++j) {
-    terms_[j].operand_error = operand_errors_[j];
-  }
-  bound_.set_row(head_size, terms_, row_.exp_sum, input.softcap);
-  own_share_ = 0;
-  for (std::size_t j = 0; j < terms_.size(); ++j) {
-    own_share_ = std::max(own_share_, own_bound_.growth()[j] / bound_.growth()[j]);
-  }
-}
-
 void CheapRow::weigh_terms(const AttentionRowInput& input) {
-  for (std::size_t j = 0; j < input.keys.size(); ++j) {
-    terms_[j].weight = row_.weights[j];
-    terms_[j].score = row_.scores[j];
+  terms_.resize(last_logits_.size());
+  for (std::size_t j = 0; j < terms_.size(); ++j) {
+    const Logit& logit = last_logits_[j];
+    terms_[j] = {logit.product,   logit.magnitude, logit.bias,
+                 row_.weights[j], row_.scores[j],  logit.operand_error};
   }
   if (!input.sink) return;
   KeyTerm sink;
@@ -93,7 +78,6 @@ void CheapRow::weigh_terms(const AttentionRowInput& input) {
 }
 
 void CheapRow::find_operand_errors(const AttentionRowInput& input) {
-  operand_errors_.clear();
   if (input.key_doubts.empty() && input.query_doubts.empty()) return;
   const std::size_t lanes = input.query.size();
   const double scale = std::abs(logit_scale<double>(input));
@@ -107,7 +91,7 @@ void CheapRow::find_operand_errors(const AttentionRowInput& input) {
       error += std::abs(input.query[c]) * key_doubt + std::abs(key[c]) * query_doubt +
                query_doubt * key_doubt;
     }
-    operand_errors_.push_back(scale * error);
+    logits_[j].operand_error = scale * error;
   }
 }
 
@@ -116,7 +100,7 @@ void CheapRow::multiply(const AttentionRowInput& input) {
   const double scale = logit_scale<double>(input);
   const double* query = input.query.data();
   row_.products.resize(input.keys.size());
-  terms_.resize(input.keys.size());
+  logits_.resize(input.keys.size());
   for (std::size_t j = 0; j < input.keys.size(); ++j) {
     const double* key = input.keys[j];
     double dot[kWays] = {};
@@ -134,10 +118,7 @@ void CheapRow::multiply(const AttentionRowInput& input) {
       magnitude[0] += std::abs(query[c] * key[c]);
     }
     row_.products[j] = scale * total(dot);
-    terms_[j].product = row_.products[j];
-    terms_[j].magnitude = std::abs(scale) * total(magnitude);
-    terms_[j].bias = input.biases[j];
-    terms_[j].operand_error = 0;
+    logits_[j] = {row_.products[j], std::abs(scale) * total(magnitude), input.biases[j], 0};
   }
 }
 
@@ -163,46 +144,83 @@ void CheapRow::sum(const AttentionRowInput& input) {
       spread[c] += stretch * std::abs(value[c] - output[c]);
     }
   }
-  if (!input.value_doubts.empty()) {
-    for (std::size_t j = 0; j < input.values.size(); ++j) {
-      const double* doubts = input.value_doubts[j];
-      if (doubts == nullptr) continue;
-      for (std::size_t c = 0; c < lanes; ++c) {
-        value_error_[c] += row_.weights[j] * doubts[c];
-        values[c] += doubts[c];
-        widest_error_[c] = std::max(widest_error_[c], doubts[c]);
-      }
+  if (!input.sink) return;
+  // Its value is 0 in every lane.
+  const double stretch = row_.sink_weight * bound_.growth()[input.values.size()];
+  for (std::size_t c = 0; c < lanes; ++c) spread[c] += stretch * std::abs(output[c]);
+}
+
+void CheapRow::sum_doubts(const AttentionRowInput& input) {
+  value_error_.assign(output_.size(), 0);
+  widest_error_.assign(output_.size(), 0);
+  for (std::size_t j = 0; j < input.values.size(); ++j) {
+    const double* doubts = input.value_doubts[j];
+    if (doubts == nullptr) continue;
+    for (std::size_t c = 0; c < output_.size(); ++c) {
+      value_error_[c] += row_.weights[j] * doubts[c];
+      values_[c] += doubts[c];
+      widest_error_[c] = std::max(widest_error_[c], doubts[c]);
     }
   }
-  if (input.sink) {  // Its value is 0 in every lane.
-    const double stretch = row_.sink_weight * bound_.growth()[input.values.size()];
-    for (std::size_t c = 0; c < lanes; ++c) spread[c] += stretch * std::abs(output[c]);
-  }
-  if (!bound_.needs_widest()) return;
+}
+
+void CheapRow::find_widest(const AttentionRowInput& input) {
+  widest_.assign(output_.size(), 0);
   if (input.sink) {
-    for (std::size_t c = 0; c < lanes; ++c) widest_[c] = std::abs(output[c]);
+    for (std::size_t c = 0; c < output_.size(); ++c) widest_[c] = std::abs(output_[c]);
   }
   for (const double* value : input.values) {
-    for (std::size_t c = 0; c < lanes; ++c) {
-      widest_[c] = std::max(widest_[c], std::abs(value[c] - output[c]));
+    for (std::size_t c = 0; c < output_.size(); ++c) {
+      widest_[c] = std::max(widest_[c], std::abs(value[c] - output_[c]));
     }
   }
 }
 
 LaneSums CheapRow::sums(std::size_t lane) const {
-  return {spread_[lane], magnitude_[lane],   values_[lane],
-          widest_[lane], value_error_[lane], widest_error_[lane]};
+  LaneSums sums{spread_[lane], magnitude_[lane], values_[lane]};
+  if (bound_.needs_widest()) sums.widest = widest_[lane];
+  if (values_differ_) {
+    sums.value_error = value_error_[lane];
+    sums.widest_error = widest_error_[lane];
+  }
+  return sums;
 }
 
 BoundTerms CheapRow::bound(std::size_t lane) const {
   return bound_.terms(sums(lane), output_[lane]);
 }
 
-double CheapRow::uncertainty(std::size_t lane) const {
+void CheapRow::bounds(std::span<double> totals) const {
+  if (!values_differ_ && bound_.is_plain()) {
+    bound_.totals({spread_, magnitude_, values_}, output_, totals);
+    return;
+  }
+  for (std::size_t c = 0; c < totals.size(); ++c) totals[c] = bound(c).total();
+}
+
+void CheapRow::set_own_bound() {
+  std::vector<KeyTerm> own = terms_;
+  for (KeyTerm& term : own) term.operand_error = 0;
+  // One lane more: the query itself may be a rounded sum.
+  own_bound_.set_row(static_cast<std::int64_t>(shared_.head_size) + 1, own, row_.exp_sum,
+                     shared_.softcap);
+  own_share_ = 0;
+  for (std::size_t j = 0; j < terms_.size(); ++j) {
+    own_share_ = std::max(own_share_, own_bound_.growth()[j] / bound_.growth()[j]);
+  }
+  own_bound_is_set_ = true;
+}
+
+double CheapRow::uncertainty(std::size_t lane) {
+  if (!own_bound_is_set_) set_own_bound();
   LaneSums own = sums(lane);
   own.spread *= own_share_;
   own.value_error = 0;
   return own_bound_.terms(own, output_[lane]).total();
+}
+
+double CheapRow::largest_doubt() {
+  return bound_.share_of(own_bound_, static_cast<std::int64_t>(shared_.head_size) + 1);
 }
 
 }  // namespace kvcheck::model

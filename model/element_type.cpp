@@ -81,12 +81,30 @@ std::uint64_t encode_finite(int exponent, std::uint64_t fraction) {
 }
 
 template <const Format& format>
+constexpr bool is_normal(int exponent) {
+  return exponent >= format.min_exponent && exponent <= format.max_exponent;
+}
+
+/// The same where the exponent is that of a normal number: the bits that are dropped round by one
+/// addition, whose carry runs from the fraction into the exponent.
+template <const Format& format>
+std::uint64_t encode_normal(std::uint64_t bits) {
+  constexpr int dropped = std::max(1, kDoubleFraction - format.fraction_bits());
+  constexpr std::uint64_t half = std::uint64_t{1} << (dropped - 1);
+  constexpr auto bias = static_cast<std::uint64_t>(kDoubleBias + format.min_exponent - 1);
+  const std::uint64_t magnitude = bits & ~(std::uint64_t{1} << 63);
+  const std::uint64_t odd = magnitude >> dropped & 1;
+  return ((magnitude + half - 1 + odd) >> dropped) - (bias << format.fraction_bits());
+}
+
+template <const Format& format>
 std::uint64_t encode(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   if constexpr (format.bytes == sizeof(double)) return bits;
   const std::uint64_t sign = (bits >> 63) << format.sign_shift();
   const int field = static_cast<int>((bits >> kDoubleFraction) & 0x7ff);
   const std::uint64_t fraction = bits & kDoubleFractionMask;
+  if (is_normal<format>(field - kDoubleBias)) return sign | encode_normal<format>(bits);
   if (field == 0x7ff) {
     return sign | (fraction != 0 ? encode_nan<format>(fraction) : format.infinity());
   }
@@ -102,13 +120,11 @@ double decode(std::uint64_t bits) {
   const int widen = kDoubleFraction - format.fraction_bits();
   const std::uint64_t fraction_mask = (std::uint64_t{1} << format.fraction_bits()) - 1;
   std::uint64_t wide = 0;
-  if (magnitude >= format.infinity()) {
+  if (magnitude > fraction_mask && magnitude < format.infinity()) {
+    constexpr auto bias = static_cast<std::uint64_t>(kDoubleBias + format.min_exponent - 1);
+    wide = (magnitude << widen) + (bias << kDoubleFraction);
+  } else if (magnitude >= format.infinity()) {
     wide = (std::uint64_t{0x7ff} << kDoubleFraction) | ((magnitude & fraction_mask) << widen);
-  } else if (magnitude > fraction_mask) {
-    const int field = static_cast<int>(magnitude >> format.fraction_bits());
-    const int exponent = field - 1 + format.min_exponent;
-    wide = (static_cast<std::uint64_t>(exponent + kDoubleBias) << kDoubleFraction) |
-           ((magnitude & fraction_mask) << widen);
   } else if (magnitude != 0) {
     const int top = std::bit_width(magnitude) - 1;
     const int exponent = top + format.min_exponent - format.fraction_bits();
@@ -156,6 +172,14 @@ template <const Format& format>
 void store_all(std::span<const double> row, std::byte* where) {
   for (const double value : row) {
     put_bytes<format>(encode<format>(value), where);
+    where += format.bytes;
+  }
+}
+
+template <const Format& format>
+void load_all(const std::byte* where, std::span<double> row) {
+  for (double& value : row) {
+    value = load<format>(where);
     where += format.bytes;
   }
 }
@@ -253,6 +277,20 @@ void store_elements(ElementType type, std::span<const double> row, std::byte* wh
       break;
   }
   store_all<kF32>(row, where);
+}
+
+void load_elements(ElementType type, const std::byte* where, std::span<double> row) {
+  switch (type) {
+    case ElementType::f16:
+      return load_all<kF16>(where, row);
+    case ElementType::bf16:
+      return load_all<kBf16>(where, row);
+    case ElementType::f64:
+      return load_all<kF64>(where, row);
+    case ElementType::f32:
+      break;
+  }
+  load_all<kF32>(where, row);
 }
 
 double load_element(ElementType type, const std::byte* where) {

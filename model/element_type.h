@@ -46,4 +46,7 @@ void store_elements(ElementType type, std::span<const double> row, std::byte* wh
 /// The value stored at `where`; exact, since every type here is a subset of double.
 double load_element(ElementType type, const std::byte* where);
 
+/// The values stored one after the other from `where` on.
+void load_elements(ElementType type, const std::byte* where, std::span<double> row);
+
 }  // namespace kvcheck::model

@@ -15,12 +15,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// long as double is right to this.
 constexpr double kOwnArithmetic = 1 + 0x1p-10;
 
-/// Beyond this the first term of the bound is at its cap in any case.
-constexpr double kLargestExponent = 700.0;
-
-/// Far below any arithmetic; keeps the ratio of two growths finite.
-constexpr double kLeastGrowth = 0x1p-64;
-
 /// exp(x) - 1, rounded up for small x, where a series is enough.
 double growth_of(double x) {
   if (x < 0.05) return x * (1 + x * (0.5 + x * 0.2));
@@ -163,6 +157,16 @@ void RowBound::rank(std::span<const KeyTerm> keys) {
     return bucket(keys[j].score + keys[j].bias + error_[j]);
   };
   constexpr std::size_t kFew = 32;
+  if (errors_.rescales == 1) {  // Only a key that none other may exceed meets none.
+    std::size_t least = kBuckets, second = kBuckets;
+    for (std::size_t j = 0; j < keys.size(); ++j) {
+      const std::size_t at = bucket_of(j);
+      second = std::min(second, std::max(least, at));
+      least = std::min(least, at);
+    }
+    limit([&](std::size_t at) { return second <= at ? 2.0 : 1.0; });
+    return;
+  }
   if (keys.size() <= kFew) {  // Counted one by one, which spares the pass over all buckets.
     std::array<std::size_t, kFew> buckets{};
     for (std::size_t j = 0; j < keys.size(); ++j) buckets[j] = bucket_of(j);
@@ -223,13 +227,15 @@ void RowBound::set_losses(double keys, double exp_sum) {
 
 /// Fills errors_ and log_keys_, which depend on the two counts alone.
 void RowBound::look_up(std::int64_t head_size, std::size_t keys) {
-  constexpr std::size_t kKept = 256;
   const auto find = [&](OfCount& out) {
     out.known = true;
     out.errors = row_errors(profile_, head_size, static_cast<std::int64_t>(keys), deviations_);
     out.log_keys = std::log(static_cast<double>(keys));
   };
-  if (head_size != head_size_) of_count_.clear();
+  if (head_size != head_size_) {
+    of_count_.clear();
+    shares_.clear();
+  }
   head_size_ = head_size;
   OfCount found;
   OfCount* of_count = &found;
@@ -290,6 +296,33 @@ BoundTerms RowBound::terms(const LaneSums& sums, double output) const {
     *term *= kOwnArithmetic;
   }
   return terms;
+}
+
+bool RowBound::is_plain() const {
+  return !needs_widest() && std::isfinite(rest_) && std::isfinite(sum_rest_) &&
+         std::isfinite(errors_.pv) && std::isfinite(errors_.sum) && std::isfinite(errors_.store) &&
+         std::isfinite(lost_) && std::isfinite(lost_products_) && std::isfinite(lost_sum_);
+}
+
+void RowBound::totals(const RowSums& sums, std::span<const double> outputs,
+                      std::span<double> totals) const {
+  for (std::size_t c = 0; c < outputs.size(); ++c) {
+    const double size = std::abs(outputs[c]);
+    const double weights = rest_ * sums.spread[c];
+    const double magnitude = rest_ * (sums.magnitude[c] + sums.spread[c] + total_growth_ * size);
+    const double reached = size + weights;
+    const double summed = sum_rest_ * (errors_.pv * magnitude + errors_.sum * reached);
+    const double products = sums.values[c] == 0 ? 0 : lost_products_;
+    const double underflow = sum_rest_ * (lost_ * sums.values[c] + products + lost_sum_ * reached);
+    const double store = errors_.store * (reached + summed + underflow) + store_spacing_;
+    totals[c] = weights * kOwnArithmetic + summed * kOwnArithmetic + underflow * kOwnArithmetic +
+                store * kOwnArithmetic;
+  }
+  // Infinite sums: what is nothing times that.
+  for (std::size_t c = 0; c < outputs.size(); ++c) {
+    if (std::isfinite(totals[c])) continue;
+    totals[c] = terms({sums.spread[c], sums.magnitude[c], sums.values[c]}, outputs[c]).total();
+  }
 }
 
 double RowBound::lse_error(double lse, ElementType type) const {

@@ -49,6 +49,18 @@ struct LaneSums {
   double widest_error = std::numeric_limits<double>::infinity();
 };
 
+/// The same for all lanes of a row at once, where values are held as they are.
+struct RowSums {
+  std::span<const double> spread, magnitude, values;  ///< [lane]
+};
+
+/// Relative error of a weight, as its logarithm, beyond which the first term of the bound is at its
+/// cap in any case.
+inline constexpr double kLargestExponent = 700.0;
+
+/// Least growth of a weight: far below any arithmetic; keeps the ratio of two growths finite.
+inline constexpr double kLeastGrowth = 0x1p-64;
+
 /// Stages of a logit: scale * q.k, after softcap, after the bias.
 enum class LogitStage { product, score, logit };
 
@@ -81,6 +93,18 @@ class RowBound {
   /// The bound of the lane whose output is `output`. May be infinite, never NaN.
   BoundTerms terms(const LaneSums& sums, double output) const;
 
+  /// Whether totals() speaks of the row.
+  bool is_plain() const;
+
+  /// terms().total() of every lane, to the bit.
+  /// \pre is_plain()
+  void totals(const RowSums& sums, std::span<const double> outputs, std::span<double> totals) const;
+
+  /// What part of this bound the bound of the same row in plain double arithmetic is at most, at
+  /// every lane, where that takes all operands for exact; infinity where nothing is known. `finer`
+  /// is a bound of double_profile() that no row need be set to. See bound_share.cpp.
+  double share_of(RowBound& finer, std::int64_t head_size) const;
+
   /// Allowed error of the row's log-sum-exp, natural, where a target returns it in `type`.
   /// `lse` is max s + log(exp_sum). May be infinite, never NaN.
   double lse_error(double lse, ElementType type) const;
@@ -110,8 +134,11 @@ class RowBound {
   double cap_roundings_;   // Relative error of a score by the softcap's own roundings.
   double store_spacing_;   // Absolute error of an output among subnormal numbers.
 
-  std::int64_t head_size_ = -1;    // Of the rows that of_count_ is for.
-  std::vector<OfCount> of_count_;  // [keys]; long rows are not kept.
+  static constexpr std::size_t kKept = 256;  // Rows of so many keys are not remembered.
+
+  std::int64_t head_size_ = -1;         // Of the rows that the two below are for.
+  std::vector<OfCount> of_count_;       // [keys]
+  mutable std::vector<double> shares_;  // [keys] what share_of() found, or -1.
 
   // Of the row at hand.
   RowErrors errors_;

@@ -87,10 +87,23 @@ std::int64_t code_digit(const FillSpec& fill, std::int64_t lanes, std::int64_t p
 
 /// A stride near 3/8 of the lanes and prime to them: heads and entries differ as long as there
 /// are lanes, and a swapped head does not look like a neighbouring position.
-std::int64_t rotation_stride(std::int64_t lanes) {
+std::int64_t find_stride(std::int64_t lanes) {
   std::int64_t stride = std::max<std::int64_t>(1, lanes * 3 / 8);
   while (std::gcd(stride, lanes) != 1) ++stride;
   return stride;
+}
+
+/// The same, looked up where lanes are few.
+std::int64_t rotation_stride(std::int64_t lanes) {
+  static const auto known = [] {
+    std::array<std::int64_t, 257> strides{};
+    for (std::size_t i = 1; i < strides.size(); ++i) {
+      strides[i] = find_stride(static_cast<std::int64_t>(i));
+    }
+    return strides;
+  }();
+  const auto at = static_cast<std::size_t>(lanes);
+  return at < known.size() ? known[at] : find_stride(lanes);
 }
 
 }  // namespace

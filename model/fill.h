@@ -51,6 +51,16 @@ class Fill {
   /// Content of unspecified rows for a poison: 0, a moderate value, the largest finite, NaN.
   double poison(Poison poison) const;
 
+  /// The tokens that a query points at, beside its own place all that it depends on; null for the
+  /// fills whose queries point at none.
+  const NeedleSet* needles(std::size_t step, std::int64_t entry, std::int64_t query) const {
+    if (!pointed_) return nullptr;
+    return &needles_[step][static_cast<std::size_t>(entry)][static_cast<std::size_t>(query)];
+  }
+
+  /// Data of entry b is that of entry b + first_entry() of the fill.
+  std::int64_t first_entry() const { return scenario_->fill.first_entry; }
+
  private:
   /// Lanes of a row by the row's hash.
   double key_lane(std::uint64_t row, std::int64_t lane) const;

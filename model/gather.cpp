@@ -52,6 +52,15 @@ const AttentionRowInput& Gatherer::row_over(const QueryPlace& place,
 }
 
 void Gatherer::hold(const QueryPlace& place) {
+  find_tokens(place);
+  keys_are_exact_ = values_are_exact_ = true;
+  for (const TokenRows* token : tokens_) {
+    keys_are_exact_ = keys_are_exact_ && token->key_doubts.empty();
+    values_are_exact_ = values_are_exact_ && token->value_doubts.empty();
+  }
+}
+
+void Gatherer::find_tokens(const QueryPlace& place) {
   tokens_.clear();
   if (reading_.held != nullptr) {
     for (const Position position : positions_) {
@@ -74,9 +83,9 @@ void Gatherer::fill_row(const QueryPlace& place) {
   const auto key_at = static_cast<std::size_t>(kv_head * scenario_.head_size);
   const auto value_at = static_cast<std::size_t>(kv_head * scenario_.value_head_size);
   operands_.query(place.step, place.entry, place.head, place.query, query_);
-  input_.query = query_.high;
-  input_.query_low = query_.low;
-  input_.query_doubts = query_.doubts;
+  input_.query.swap(query_.high);
+  input_.query_low.swap(query_.low);
+  input_.query_doubts.swap(query_.doubts);
   input_.scale = scenario_.scale;
   input_.softcap = scenario_.softcap;
   input_.cap_after_bias = false;
@@ -93,16 +102,14 @@ void Gatherer::fill_row(const QueryPlace& place) {
     input_.keys[j] = tokens_[j]->keys.data() + key_at;
     input_.values[j] = tokens_[j]->values.data() + value_at;
   }
-  fill_doubts(&TokenRows::key_doubts, key_at, input_.key_doubts);
-  fill_doubts(&TokenRows::value_doubts, value_at, input_.value_doubts);
+  fill_doubts(keys_are_exact_, &TokenRows::key_doubts, key_at, input_.key_doubts);
+  fill_doubts(values_are_exact_, &TokenRows::value_doubts, value_at, input_.value_doubts);
 }
 
 /// Tokens of a past may be exact where those of later steps are not.
-void Gatherer::fill_doubts(std::vector<double> TokenRows::*doubts, std::size_t at,
+void Gatherer::fill_doubts(bool exact, std::vector<double> TokenRows::*doubts, std::size_t at,
                            std::vector<const double*>& out) const {
   out.clear();
-  const bool exact = std::all_of(tokens_.begin(), tokens_.end(),
-                                 [&](const TokenRows* token) { return (token->*doubts).empty(); });
   if (exact) return;
   for (const TokenRows* token : tokens_) {
     out.push_back((token->*doubts).empty() ? nullptr : (token->*doubts).data() + at);

@@ -30,14 +30,17 @@ class Gatherer {
   /// The same over `positions` in place of the visible ones. No cell of the mask is asked.
   const AttentionRowInput& row_over(const QueryPlace& place, std::span<const Position> positions);
 
+  Operands& operands() { return operands_; }
+
   /// Positions of the row that was gathered last.
   std::span<const Position> positions() const { return positions_; }
 
  private:
   bool same_tokens(const QueryPlace& place) const;
   void hold(const QueryPlace& place);
+  void find_tokens(const QueryPlace& place);
   void fill_row(const QueryPlace& place);
-  void fill_doubts(std::vector<double> TokenRows::*doubts, std::size_t at,
+  void fill_doubts(bool exact, std::vector<double> TokenRows::*doubts, std::size_t at,
                    std::vector<const double*>& out) const;
   void fill_biases(const QueryPlace& place);
 
@@ -55,6 +58,7 @@ class Gatherer {
   std::vector<Position> positions_;
   std::vector<Written> written_;
   std::vector<const TokenRows*> tokens_;
+  bool keys_are_exact_ = true, values_are_exact_ = true;  // No token has doubts.
   QueryRow query_;
   AttentionRowInput input_;
 };

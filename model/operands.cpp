@@ -10,6 +10,7 @@
 #include "model/counter_hash.h"
 #include "model/parameters.h"
 #include "model/quantisation.h"
+#include "model/twofold.h"
 
 namespace kvcheck::model {
 namespace {
@@ -22,18 +23,6 @@ constexpr double kTurnRoundings = 3;
 /// Roundings of a normalised lane beside those of the mean: root, reciprocal, two products.
 constexpr double kNormRoundings = 5;
 
-/// A number as an unevaluated sum.
-struct Twofold {
-  double high = 0;
-  double low = 0;
-};
-
-Twofold sum_of(double a, double b) {
-  const double sum = a + b;
-  const double rest = sum - a;
-  return {sum, (a - (sum - rest)) + (b - rest)};
-}
-
 /// x * factor + y * other, right to about 2^-104 of the products.
 Twofold turned(Twofold x, double factor, Twofold y, double other) {
   const double p = x.high * factor;
@@ -42,6 +31,27 @@ Twofold turned(Twofold x, double factor, Twofold y, double other) {
   const double low = std::fma(x.high, factor, -p) + std::fma(y.high, other, -q) + x.low * factor +
                      y.low * other + sum.low;
   return sum_of(sum.high, low);
+}
+
+Twofold split(const Twofold& number) { return number; }
+
+Twofold split(const Quad& number) {
+  const auto high = static_cast<double>(number);
+  return {high, static_cast<double>(Quad(number - high))};
+}
+
+/// x * weight / sqrt(mean(x^2) + epsilon) in place.
+template <class Real>
+void normalise_lanes(QueryRow& row, const std::vector<double>& weights, double epsilon) {
+  Real squares = 0;
+  for (const double lane : row.high) squares = squares + Real(lane) * Real(lane);
+  const Real mean = squares / Real(static_cast<double>(row.high.size()));
+  const Real root = sqrt(Real(mean + Real(epsilon)));
+  for (std::size_t c = 0; c < row.high.size(); ++c) {
+    const Twofold lane = split(Real(Real(Real(row.high[c]) * Real(weights[c])) / root));
+    row.high[c] = lane.high;
+    row.low[c] = lane.low;
+  }
 }
 
 double low_of(const QueryRow& row, std::size_t lane) {
@@ -78,34 +88,49 @@ std::int64_t Operands::turn_of(std::size_t step, std::int64_t entry, std::int64_
   return rotary_position(*scenario_, *timeline_, step, entry, token);
 }
 
-void Operands::norm(QueryRow& row, bool key) const {
+void Operands::norm(QueryRow& row, bool key) {
   const std::size_t lanes = row.high.size();
-  Quad squares = 0;
-  for (const double lane : row.high) squares += Quad(lane) * Quad(lane);
-  const Quad root = sqrt(Quad(squares / static_cast<double>(lanes)) + scenario_->qk_norm->epsilon);
+  std::vector<double>& weights = norm_weights_[key ? 1 : 0];
+  for (std::size_t c = weights.size(); c < lanes; ++c) {
+    weights.push_back(norm_weight(*scenario_, key ? NormSide::key : NormSide::query,
+                                  static_cast<std::int64_t>(c)));
+  }
+  row.low.resize(lanes);
+  const double epsilon = scenario_->qk_norm->epsilon;
+  if (epsilon > 0 && Twofold::in_range(epsilon) &&
+      std::ranges::all_of(row.high, Twofold::in_range)) {
+    normalise_lanes<Twofold>(row, weights, epsilon);
+  } else {
+    normalise_lanes<Quad>(row, weights, epsilon);
+  }
   const double roundings = (static_cast<double>(lanes) + 2) / 2 + kNormRoundings;
   // Between norm and rotary embedding a target may store the row in the element type.
   const double stored = unit_roundoff(scenario_->element_type);
-  row.low.resize(lanes);
-  row.doubts.resize(lanes, 0.0);
-  for (std::size_t c = 0; c < lanes; ++c) {
-    const Quad exact = Quad(row.high[c]) *
-                       norm_weight(*scenario_, key ? NormSide::key : NormSide::query,
-                                   static_cast<std::int64_t>(c)) /
-                       root;
-    row.high[c] = static_cast<double>(exact);
-    row.low[c] = static_cast<double>(Quad(exact - row.high[c]));
-    row.doubts[c] = std::abs(row.high[c]) * (1.02 * roundings * roundoff_ + stored);
-  }
+  const double error = 1.02 * roundings * roundoff_ + stored;
+  row.doubts.resize(lanes);
+  for (std::size_t c = 0; c < lanes; ++c) row.doubts[c] = std::abs(row.high[c]) * error;
 }
 
-void Operands::rotate(QueryRow& row, std::int64_t position) const {
+/// Heads of one token follow each other.
+std::span<const Turn> Operands::turns_at(std::int64_t position) {
+  if (turns_position_ != position) {
+    turns_.clear();
+    for (std::int64_t pair = 0; pair < rotary_->pairs(); ++pair) {
+      turns_.push_back(rotary_->turn(position, pair));
+    }
+    turns_position_ = position;
+  }
+  return turns_;
+}
+
+void Operands::rotate(QueryRow& row, std::int64_t position) {
   row.low.resize(row.high.size(), 0.0);
   row.doubts.resize(row.high.size(), 0.0);
   const double error = kTurnRoundings * roundoff_ * 1.01;
+  const std::span<const Turn> turns = turns_at(position);
   for (std::int64_t pair = 0; pair < rotary_->pairs(); ++pair) {
     const auto [a, b] = rotary_->lanes(pair);
-    const Turn turn = rotary_->turn(position, pair);
+    const Turn turn = turns[static_cast<std::size_t>(pair)];
     const double cos = std::abs(turn.cos);
     const double sin = std::abs(turn.sin);
     const Twofold x{row.high[a], row.low[a]};
@@ -124,7 +149,7 @@ void Operands::rotate(QueryRow& row, std::int64_t position) const {
 }
 
 void Operands::query(std::size_t step, std::int64_t entry, std::int64_t query_head,
-                     std::int64_t query, QueryRow& row) const {
+                     std::int64_t query, QueryRow& row) {
   row.high.resize(static_cast<std::size_t>(scenario_->head_size));
   row.low.clear();
   row.doubts.clear();
@@ -137,11 +162,13 @@ void Operands::query(std::size_t step, std::int64_t entry, std::int64_t query_he
   }
 }
 
-void Operands::store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows) const {
+void Operands::store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows) {
   const auto lanes = static_cast<std::size_t>(scenario_->head_size);
   const std::size_t first = static_cast<std::size_t>(kv_head) * lanes;
-  QueryRow row;
+  QueryRow& row = key_row_;
   row.high.resize(lanes);
+  row.low.clear();
+  row.doubts.clear();
   fill_->key_row(token.entry, kv_head, token.token, row.high);
   const bool computed = (scenario_->qk_norm || rotary_) &&
                         std::holds_alternative<Append>(scenario_->steps[token.step]);
@@ -154,13 +181,16 @@ void Operands::store_key(const HeldToken& token, std::int64_t kv_head, TokenRows
     }
     rows.key_doubts.resize(rows.keys.size(), 0.0);
     row.doubts.resize(lanes, 0.0);
+  } else {
+    round_row(scenario_->element_type, row.high);
+    std::ranges::copy(row.high, &rows.keys[first]);
+    return;
   }
   for (std::size_t c = 0; c < lanes; ++c) {
     // The double nearest to high + low decides the rounding but for ties that the doubt covers.
     const double exact = row.high[c] + low_of(row, c);
     const double stored = round_to(scenario_->element_type, exact);
     rows.keys[first + c] = stored;
-    if (!computed) continue;
     const double below = round_to(scenario_->element_type, exact - row.doubts[c]);
     const double above = round_to(scenario_->element_type, exact + row.doubts[c]);
     rows.key_doubts[first + c] = std::max(above - stored, stored - below);
@@ -188,39 +218,46 @@ void Operands::quantise_rows(TokenRows& rows) const {
   pass(rows.values, rows.value_doubts, CacheSide::value, scenario_->value_head_size);
 }
 
-/// Where the rows of a token that its step did bring are noted; elsewhere a null that stays so.
-const TokenRows*& Operands::shortcut(const HeldToken& token) {
-  none_ = nullptr;
+/// Where the rows of a token that its step did bring are noted; null for others.
+const TokenRows** Operands::shortcut(const HeldToken& token) {
   const std::size_t batch = static_cast<std::size_t>(scenario_->batch);
   const auto entry = static_cast<std::size_t>(token.entry);
   const auto* append = std::get_if<Append>(&scenario_->steps[token.step]);
   if (entry >= batch || token.token.generation != (append != nullptr ? append->generation : 0)) {
-    return none_;
+    return nullptr;
   }
   const EntryStep& around = timeline_->steps()[token.step].entries[entry];
   const std::int64_t at = token.token.position.value - around.past;
-  if (at < 0 || token.token.position.value >= around.length) return none_;
+  if (at < 0 || token.token.position.value >= around.length) return nullptr;
   // A past may be longer than memory, of which a window asks for the end alone.
   constexpr std::int64_t kMostNoted = 4096;
-  if (around.length - around.past > kMostNoted) return none_;
+  if (around.length - around.past > kMostNoted) return nullptr;
   if (shortcuts_.empty()) shortcuts_.resize(scenario_->steps.size() * batch);
   auto& tokens = shortcuts_[token.step * batch + entry];
   if (tokens.empty()) tokens.resize(static_cast<std::size_t>(around.length - around.past));
-  return tokens[static_cast<std::size_t>(at)];
+  return &tokens[static_cast<std::size_t>(at)];
 }
 
 const TokenRows& Operands::stored(const HeldToken& token) {
-  const TokenRows*& known = shortcut(token);
-  if (known != nullptr) return *known;
+  if (const TokenRows** known = shortcut(token)) {
+    if (*known == nullptr) {
+      TokenRows& rows = noted_rows_.emplace_back();
+      make(token, rows);
+      *known = &rows;
+    }
+    return **known;
+  }
   const auto [place, is_new] = rows_.try_emplace(token);
-  TokenRows& rows = place->second;
-  known = &rows;
-  if (!is_new) return rows;
+  if (is_new) make(token, place->second);
+  return place->second;
+}
+
+void Operands::make(const HeldToken& token, TokenRows& rows) {
   const auto heads = static_cast<std::size_t>(scenario_->kv_heads);
   const auto value_lanes = static_cast<std::size_t>(scenario_->value_head_size);
   rows.keys.resize(heads * static_cast<std::size_t>(scenario_->head_size));
   rows.values.resize(heads * value_lanes);
-  if (token.token.position.value < 0) return rows;  // Nobody wrote it.
+  if (token.token.position.value < 0) return;  // Nobody wrote it.
   for (std::size_t head = 0; head < heads; ++head) {
     const auto kv_head = static_cast<std::int64_t>(head);
     store_key(token, kv_head, rows);
@@ -229,7 +266,6 @@ const TokenRows& Operands::stored(const HeldToken& token) {
   }
   const bool quantised = scenario_->cache.quantisation.kind != QuantisationKind::none;
   if (quantised && !reading_->without_quantisation) quantise_rows(rows);
-  return rows;
 }
 
 }  // namespace kvcheck::model

@@ -6,8 +6,10 @@
 // its own, which move a stored value only across a tie.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -47,7 +49,7 @@ class Operands {
 
   /// \pre step is an Append, 0 <= query < queries of the entry
   void query(std::size_t step, std::int64_t entry, std::int64_t query_head, std::int64_t query,
-             QueryRow& row) const;
+             QueryRow& row);
 
  private:
   struct NameHash {
@@ -57,11 +59,13 @@ class Operands {
     bool operator()(const HeldToken& a, const HeldToken& b) const;
   };
   std::int64_t turn_of(std::size_t step, std::int64_t entry, std::int64_t token, bool key) const;
-  void norm(QueryRow& row, bool key) const;
-  void rotate(QueryRow& row, std::int64_t position) const;
-  void store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows) const;
+  void norm(QueryRow& row, bool key);
+  std::span<const Turn> turns_at(std::int64_t position);
+  void rotate(QueryRow& row, std::int64_t position);
+  void store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows);
   void quantise_rows(TokenRows& rows) const;
-  const TokenRows*& shortcut(const HeldToken& token);
+  const TokenRows** shortcut(const HeldToken& token);
+  void make(const HeldToken& token, TokenRows& rows);
 
   const Scenario* scenario_;
   const Timeline* timeline_;
@@ -69,11 +73,15 @@ class Operands {
   double roundoff_;
   const Reading* reading_;
   std::optional<Rotary> rotary_;
+  std::optional<std::int64_t> turns_position_;       // What turns_ are of.
+  std::vector<Turn> turns_;                          // [pair]
+  QueryRow key_row_;                                 // Memory of store_key().
+  std::array<std::vector<double>, 2> norm_weights_;  // Of queries and of keys, empty until asked.
   std::unordered_map<HeldToken, TokenRows, NameHash, SameName> rows_;
-  /// [step][entry], then by position from the past of the step on: the entries of rows_ whose
-  /// generation is the step's. Null until asked.
+  std::deque<TokenRows> noted_rows_;  // Those that a shortcut leads to.
+  /// [step][entry], then by position from the past of the step on: rows of tokens whose generation
+  /// is the step's. Null until asked.
   std::vector<std::vector<const TokenRows*>> shortcuts_;
-  const TokenRows* none_ = nullptr;
 };
 
 }  // namespace kvcheck::model

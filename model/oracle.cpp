@@ -9,7 +9,6 @@
 #include <boost/multiprecision/cpp_bin_float.hpp>
 
 #include "model/attention_row.h"
-#include "model/cheap_row.h"
 #include "model/gather.h"
 #include "model/rational_row.h"
 
@@ -40,15 +39,8 @@ double ratio_of(const Real& distance, const Real& limit) {
   return std::min(quotient, 1.0);
 }
 
-/// Copies the row that begins at `from` to the place that begins at `to`.
-void copy_lanes(Expected& expected, std::size_t from, std::size_t to, std::size_t lanes) {
-  std::copy_n(&expected.output[from], lanes, &expected.output[to]);
-  std::copy_n(&expected.uncertainty[from], lanes, &expected.uncertainty[to]);
-  std::copy_n(&expected.bound[from], lanes, &expected.bound[to]);
-}
+}  // namespace
 
-/// softmax_precision narrower than the target's own arithmetic takes precedence: every step of the
-/// softmax may round to it. A wider one is no promise to be wider.
 ArithmeticProfile with_softmax_precision(ArithmeticProfile profile,
                                          std::optional<ElementType> precision) {
   if (!precision) return profile;
@@ -59,8 +51,6 @@ ArithmeticProfile with_softmax_precision(ArithmeticProfile profile,
   profile.tanh_error = std::max(profile.tanh_error, 2 * u);
   return profile;
 }
-
-}  // namespace
 
 class Oracle::TruthRow {
  public:
@@ -99,6 +89,7 @@ Oracle::Oracle(const Scenario& scenario, const ArithmeticProfile& profile, const
       timeline_(scenario_),
       fill_(scenario_, timeline_),
       gatherer_(scenario_, timeline_, fill_, profile_.accumulator_roundoff, reading_),
+      cheap_row_(profile_),
       expected_(scenario_.steps.size()),
       qk_(scenario_.steps.size()),
       truth_(std::make_unique<TruthRow>()) {}
@@ -134,49 +125,84 @@ void Oracle::compute(std::size_t step, Expected& expected) {
   for (const EntryStep& entry : entries) {
     expected.queries = std::max(expected.queries, entry.queries);
   }
+  const auto lanes = static_cast<std::size_t>(scenario_.value_head_size);
   const std::size_t size = element_index(scenario_, expected, scenario_.batch, 0, 0, 0);
   expected.output.assign(size, 0.0);
-  expected.uncertainty.assign(size, 0.0);
-  expected.bound.assign(size, {});
+  expected.bound.assign(size, 0.0);
+  expected.doubt.assign(size / lanes, 0.0);
 
-  CheapRow row(profile_);
-  std::size_t last = 0;  // First element of the row that was computed last.
-  const auto lanes = static_cast<std::size_t>(scenario_.value_head_size);
+  CheapRow& row = cheap_row_;
+  row.forget_values();
   for (std::int64_t entry = 0; entry < scenario_.batch; ++entry) {
     const std::int64_t queries = entries[static_cast<std::size_t>(entry)].queries;
     for (std::int64_t query = 0; query < queries; ++query) {
       for (std::int64_t head = 0; head < scenario_.query_heads; ++head) {
         const AttentionRowInput& input = gatherer_.row(step, entry, head, query);
         if (input.keys.empty()) continue;
-        const std::size_t first = element_index(scenario_, expected, entry, query, head, 0);
         // Rows that a reading distorts lie in memory of its own, which changes.
         if (reading_.distort != nullptr) row.forget_values();
-        if (!row.evaluate(input, lanes)) {
-          copy_lanes(expected, last, first, lanes);
-          continue;
-        }
-        last = first;
-        for (std::size_t c = 0; c < lanes; ++c) {
-          expected.output[first + c] = row.output(c);
-          expected.bound[first + c] = row.bound(c);
-          expected.uncertainty[first + c] = row.uncertainty(c);
-        }
+        row.evaluate(input, lanes);
+        const std::size_t first = element_index(scenario_, expected, entry, query, head, 0);
+        note_row(row, first / lanes, expected);
       }
     }
   }
 }
 
+void Oracle::note_row(CheapRow& row, std::size_t index, Expected& expected) const {
+  const std::size_t lanes = row.outputs().size();
+  const std::size_t first = index * lanes;
+  std::ranges::copy(row.outputs(), &expected.output[first]);
+  row.bounds(std::span(expected.bound).subspan(first, lanes));
+  const double doubt = row.largest_doubt();
+  expected.doubt[index] = doubt;
+  if (doubt <= kLargestDoubt) return;
+  expected.uncertainty.resize(expected.output.size(), 0.0);
+  for (std::size_t c = 0; c < lanes; ++c) expected.uncertainty[first + c] = row.uncertainty(c);
+}
+
 double Oracle::bound_ratio(std::size_t step, std::int64_t entry, std::int64_t query,
                            std::int64_t head, std::int64_t lane, double observed) {
+  return ratio_at(expected(step), step, entry, query, head, lane, observed);
+}
+
+void Oracle::bound_ratios(std::size_t step, std::int64_t entry, std::int64_t query,
+                          std::int64_t head, std::span<const double> observed,
+                          std::span<double> ratios) {
+  const Expected& all = expected(step);
+  const std::size_t first = element_index(scenario_, all, entry, query, head, 0);
+  const double share = all.doubt[first / static_cast<std::size_t>(scenario_.value_head_size)];
+  for (std::size_t c = 0; c < observed.size(); ++c) {
+    const double limit = all.bound[first + c];
+    const double distance = std::abs(observed[c] - all.output[first + c]);
+    // Clearly within; what is not finite is not.
+    if (share <= kLargestDoubt && limit > 0 && distance + share * limit <= limit &&
+        !std::isinf(limit)) {
+      ratios[c] = std::min(distance / limit, 1.0);
+    } else {
+      ratios[c] =
+          ratio_at(all, step, entry, query, head, static_cast<std::int64_t>(c), observed[c]);
+    }
+  }
+}
+
+Operands* Oracle::operands(double roundoff) {
+  const bool right = reading_.rotary_position == nullptr && !reading_.other_pairs &&
+                     !reading_.without_norm && !reading_.without_quantisation;
+  return right && roundoff == profile_.accumulator_roundoff ? &gatherer_.operands() : nullptr;
+}
+
+double Oracle::ratio_at(const Expected& all, std::size_t step, std::int64_t entry,
+                        std::int64_t query, std::int64_t head, std::int64_t lane, double observed) {
   constexpr double kFailed = std::numeric_limits<double>::infinity();
   if (!std::isfinite(observed)) return kFailed;
-  const Expected& all = expected(step);
   const std::size_t at = element_index(scenario_, all, entry, query, head, lane);
-  const double limit = all.bound[at].total();
+  const double limit = all.bound[at];
   if (std::isinf(limit)) return 0;
   const double distance = std::abs(observed - all.output[at]);
   if (limit == 0) return distance == 0 ? 0 : kFailed;
-  const double doubt = all.uncertainty[at];
+  const double share = all.doubt[at / static_cast<std::size_t>(scenario_.value_head_size)];
+  const double doubt = share <= kLargestDoubt ? share * limit : all.uncertainty[at];
   const bool clear = distance + doubt <= limit || distance - doubt > limit;
   if (clear && doubt <= kLargestDoubt * limit) return ratio_of(distance, limit);
   ++truths_asked_;
@@ -185,6 +211,15 @@ double Oracle::bound_ratio(std::size_t step, std::int64_t entry, std::int64_t qu
     return ratio_of<Rational>(abs(Rational(Rational(observed) - *exact)), Rational(limit));
   }
   return ratio_of<Truth>(abs(Truth(observed) - truth_->lane(lane)), Truth(limit));
+}
+
+BoundTerms Oracle::bound_terms(std::size_t step, std::int64_t entry, std::int64_t query,
+                               std::int64_t head, std::int64_t lane) {
+  const AttentionRowInput& input = gatherer_.row(step, entry, head, query);
+  if (input.keys.empty()) return {};
+  cheap_row_.forget_values();
+  cheap_row_.evaluate(input, static_cast<std::size_t>(scenario_.value_head_size));
+  return cheap_row_.bound(static_cast<std::size_t>(lane));
 }
 
 std::string Oracle::exact_output(std::size_t step, std::int64_t entry, std::int64_t query,

@@ -1,16 +1,20 @@
 // The oracle: exact attention outputs of a scenario, each with its error bound.
 //
 // Three tiers give the same verdict. The cheap tier computes in double and knows its own error
-// (the same bound with u = 2^-53); it decides where that error is small against the target's bound
-// and the observed value is not within it of the limit. Elsewhere the truth decides: in rational
+// (the same bound with u = 2^-53, or a share of the target's bound that this is below); it decides
+// where that error is small against the target's bound and the observed value is not within it of
+// the limit. Elsewhere the truth decides: in rational
 // arithmetic where all weights of a row are equal, in 113-bit binary floating point otherwise.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "model/cheap_row.h"
 #include "model/error_bound.h"
 #include "model/fill.h"
 #include "model/qk_output.h"
@@ -24,11 +28,20 @@ namespace kvcheck::model {
 /// ((entry * queries + query) * query_heads + head) * value_head_size + lane; entries with fewer
 /// queries leave their tail at 0 with bound 0 and are not judged there.
 struct Expected {
-  std::int64_t queries = 0;         ///< Largest number of queries of any entry.
-  std::vector<double> output;       ///< Double tier value.
-  std::vector<double> uncertainty;  ///< Error bound of `output` itself.
-  std::vector<BoundTerms> bound;    ///< Allowed error of the target.
+  std::int64_t queries = 0;    ///< Largest number of queries of any entry.
+  std::vector<double> output;  ///< Double tier value.
+  std::vector<double> bound;   ///< Allowed error of the target.
+  /// What part of its bound the error of an `output` may be, [entry][query][head].
+  std::vector<double> doubt;
+  /// Error bound of `output` itself, for all elements or none. Wanted where the doubt of a row is
+  /// large.
+  std::vector<double> uncertainty;
 };
+
+/// softmax_precision narrower than the target's own arithmetic takes precedence: every step of the
+/// softmax may round to it. A wider one is no promise to be wider.
+ArithmeticProfile with_softmax_precision(ArithmeticProfile profile,
+                                         std::optional<ElementType> precision);
 
 /// Index of an output element in the vectors of Expected.
 std::size_t element_index(const Scenario& scenario, const Expected& expected, std::int64_t entry,
@@ -62,6 +75,18 @@ class Oracle {
   double bound_ratio(std::size_t step, std::int64_t entry, std::int64_t query, std::int64_t head,
                      std::int64_t lane, double observed);
 
+  /// The same of the first lanes of one row, as many as are observed.
+  void bound_ratios(std::size_t step, std::int64_t entry, std::int64_t query, std::int64_t head,
+                    std::span<const double> observed, std::span<double> ratios);
+
+  /// The operands that outputs are computed from, if they are those of a target with this unit
+  /// roundoff; null otherwise. Valid as long as the oracle.
+  Operands* operands(double roundoff);
+
+  /// The terms that the bound of one element is the sum of.
+  BoundTerms bound_terms(std::size_t step, std::int64_t entry, std::int64_t query,
+                         std::int64_t head, std::int64_t lane);
+
   /// The truth as a decimal string of at most 30 significant digits, zeros at the end left out.
   std::string exact_output(std::size_t step, std::int64_t entry, std::int64_t query,
                            std::int64_t head, std::int64_t lane);
@@ -70,8 +95,12 @@ class Oracle {
   std::int64_t truths_asked() const { return truths_asked_; }
 
  private:
+  double ratio_at(const Expected& all, std::size_t step, std::int64_t entry, std::int64_t query,
+                  std::int64_t head, std::int64_t lane, double observed);
+
   class TruthRow;  // The row of the truth that was asked last.
   void compute(std::size_t step, Expected& expected);
+  void note_row(CheapRow& row, std::size_t index, Expected& expected) const;
 
   Scenario scenario_;
   ArithmeticProfile profile_;
@@ -79,6 +108,7 @@ class Oracle {
   Timeline timeline_;
   Fill fill_;
   Gatherer gatherer_;
+  CheapRow cheap_row_;
   std::vector<std::unique_ptr<Expected>> expected_;  // [step], null until asked
   std::vector<std::unique_ptr<QkExpected>> qk_;      // [step], null until asked
   std::unique_ptr<TruthRow> truth_;

@@ -60,8 +60,8 @@ bool told_apart(Oracle& right, Oracle& wrong, const RowAt& row) {
   bool apart = false;
   for (std::int64_t c = 0; c < s.value_head_size; ++c) {
     const std::size_t at = element_index(s, a, row.entry, row.query, row.head, c);
-    if (std::isinf(b.bound[at].total())) return false;
-    apart = apart || !(std::abs(b.output[at] - a.output[at]) <= a.bound[at].total());
+    if (std::isinf(b.bound[at])) return false;
+    apart = apart || !(std::abs(b.output[at] - a.output[at]) <= a.bound[at]);
   }
   return apart;
 }

@@ -145,12 +145,18 @@ void Timeline::written(std::size_t step, std::int64_t entry, std::span<const Pos
   }
 }
 
-std::int64_t Timeline::generation(std::size_t step, std::int64_t entry, Position position) const {
+Written Timeline::written(std::size_t step, std::int64_t entry, Position position) const {
   std::int64_t top = newest_[step][static_cast<std::size_t>(entry)];
   while (top != kNone && spans_[static_cast<std::size_t>(top)].begin > position.value) {
     top = spans_[static_cast<std::size_t>(top)].below;
   }
-  return top == kNone ? 0 : spans_[static_cast<std::size_t>(top)].generation;
+  if (top == kNone) return {};
+  const Span& span = spans_[static_cast<std::size_t>(top)];
+  return {span.generation, span.step};
+}
+
+std::int64_t Timeline::generation(std::size_t step, std::int64_t entry, Position position) const {
+  return written(step, entry, position).generation;
 }
 
 std::optional<Position> Timeline::position_in_row(std::size_t step, std::int64_t entry,

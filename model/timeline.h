@@ -80,6 +80,9 @@ class Timeline {
   void written(std::size_t step, std::int64_t entry, std::span<const Position> positions,
                std::vector<Written>& all) const;
 
+  /// The same of one position.
+  Written written(std::size_t step, std::int64_t entry, Position position) const;
+
   /// What `row` of `entry` holds after step `step`; empty where no live position stands.
   /// \pre steps()[step].defined
   std::optional<Position> position_in_row(std::size_t step, std::int64_t entry, Row row) const;

@@ -38,6 +38,11 @@ void visible_positions(const Scenario& scenario, const Timeline& timeline, std::
   const auto [first, last] = visible_range(scenario, state.length, {state.origin.value + query});
   seen.clear();
   if (last >= first) seen.reserve(static_cast<std::size_t>(last - first + 1));
+  if (scenario.mask.kind == MaskKind::none) {
+    for (std::int64_t j = 0; j < sinks_before(scenario.cache, first); ++j) seen.push_back({j});
+    for (std::int64_t j = first; j <= last; ++j) seen.push_back({j});
+    return;
+  }
   const MaskRow mask(scenario, timeline, step, entry, head, query);
   const auto look = [&](std::int64_t j) {
     if (!mask.at({j}).hides) seen.push_back({j});

@@ -1,6 +1,7 @@
 // Joining axes, running, comparing.
 #include "properties/bundle.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -57,19 +58,21 @@ Draw axis_draw(const model::Scenario& scenario, std::string_view property) {
 
 Bundle::Bundle(Case& c) : c_(c) {
   if (!c.execution().complete) return;
-  for (const Axis::Run kind : {Axis::Run::together, Axis::Run::apart}) {
-    for (const bool bitwise : {true, false}) run(kind, bitwise);
+  // Those whose bits are compared, and the others; first the runs in which all changes at once.
+  std::vector<const Property*> together[2], apart[2];
+  for (const Property& property : catalog()) {
+    if (property.axis.run == Axis::Run::none) continue;
+    if (!property.inapplicable(c.scenario(), c.capabilities()).empty()) continue;
+    auto& groups = property.axis.run == Axis::Run::together ? together : apart;
+    groups[compares_bits(property, c.capabilities()) ? 0 : 1].push_back(&property);
+  }
+  for (auto* groups : {together, apart}) {
+    run(std::move(groups[0]), true);
+    run(std::move(groups[1]), false);
   }
 }
 
-void Bundle::run(Axis::Run kind, bool bitwise) {
-  std::vector<const Property*> joining;
-  for (const Property& property : catalog()) {
-    if (property.axis.run != kind || compares_bits(property, c_.capabilities()) != bitwise)
-      continue;
-    if (!property.inapplicable(c_.scenario(), c_.capabilities()).empty()) continue;
-    joining.push_back(&property);
-  }
+void Bundle::run(std::vector<const Property*> joining, bool bitwise) {
   if (joining.empty()) return;
   std::vector<const Property*> tried = joining;
   std::vector<Variant> ways = turn_all(c_, joining, false);
@@ -82,6 +85,8 @@ void Bundle::run(Axis::Run kind, bool bitwise) {
   for (const Variant& way : ways) {
     Comparison found = compare_variant(c_, way, bitwise);
     if (!found.broke.empty()) return;
+    // Where scaling excuses a difference, another axis may have made it: each is judged alone.
+    agree = agree && !found.spared;
     if (!found.difference) continue;
     agree = false;
     found.difference->sentence = fmt::format("the same case run another way, as {} allow: {}",
@@ -89,11 +94,12 @@ void Bundle::run(Axis::Run kind, bool bitwise) {
     if (!difference_) difference_ = std::move(found.difference);
     break;
   }
-  for (const Property* property : joining) joined_[property->id] = agree;
+  for (const Property* property : joining) joined_.emplace_back(property, agree);
 }
 
 bool Bundle::settles(const Property& property) const {
-  const auto found = joined_.find(property.id);
+  const auto found = std::ranges::find_if(
+      joined_, [&](const auto& entry) { return entry.first->id == property.id; });
   return found != joined_.end() && found->second;
 }
 
@@ -105,8 +111,8 @@ const Judgement& Bundle::judge_alone(const Property& property) {
 
 std::optional<Difference> Bundle::unexplained() {
   if (!difference_) return std::nullopt;
-  for (const auto& [id, agrees] : joined_) {
-    if (!agrees && judge_alone(*find_property(id)).verdict == Verdict::failed) return std::nullopt;
+  for (const auto& [property, agrees] : joined_) {
+    if (!agrees && judge_alone(*property).verdict == Verdict::failed) return std::nullopt;
   }
   return difference_;
 }

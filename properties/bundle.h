@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "properties/catalog.h"
@@ -35,10 +36,10 @@ class Bundle {
   std::size_t joined() const { return joined_.size(); }
 
  private:
-  void run(Axis::Run run, bool bitwise);
+  void run(std::vector<const Property*> joining, bool bitwise);
 
   Case& c_;
-  std::map<std::string, bool> joined_;  // By id: whether its runs agree.
+  std::vector<std::pair<const Property*, bool>> joined_;  // Whether its runs agree.
   std::map<std::string, Judgement> alone_;
   std::optional<Difference> difference_;
 };

@@ -11,7 +11,8 @@ namespace kvcheck::properties {
 Case::Case(kernels::Target& target, const model::Scenario& scenario, Mode mode)
     : target_(target),
       oracle_(scenario, arithmetic_profile(target.capabilities(), scenario)),
-      mode_(mode) {}
+      mode_(mode),
+      rows_(scenario) {}
 
 Case::~Case() = default;
 
@@ -25,7 +26,9 @@ double Case::roundoff() const {
 }
 
 const Execution& Case::execution() {
-  if (!execution_) execution_ = execute(target_, scenario(), timeline(), fill());
+  if (!execution_) {
+    execution_ = execute(target_, scenario(), timeline(), fill(), {.rows = &rows_});
+  }
   return *execution_;
 }
 

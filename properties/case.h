@@ -9,6 +9,7 @@
 #include "kernels/target.h"
 #include "model/oracle.h"
 #include "model/scenario.h"
+#include "properties/drawn_rows.h"
 #include "properties/execution.h"
 #include "properties/verdict.h"
 #include "shrinkers/shrink.h"
@@ -70,6 +71,9 @@ class Case {
   const Execution& execution();
   bool executed() const { return execution_.has_value(); }
 
+  /// Queries, keys and values that runs of the case share.
+  DrawnRows& rows() { return rows_; }
+
   /// The runs that differ in many ways at once; made on first use, in either mode.
   Bundle& bundle();
 
@@ -79,6 +83,7 @@ class Case {
   kernels::Target& target_;
   model::Oracle oracle_;
   Mode mode_;
+  DrawnRows rows_;
   std::optional<Execution> execution_;
   std::unique_ptr<Bundle> bundle_;
 };

@@ -146,8 +146,11 @@ class QueryPair {
       const std::int64_t head = i / s.value_head_size, lane = i % s.value_head_size;
       const double ratio =
           bitwise_ ? std::numeric_limits<double>::infinity() : ratio_to_bound(x, y, head, lane);
-      if (std::max(std::abs(x), std::abs(y)) < other_.smallest) continue;
       if (ratio <= 1) continue;
+      if (std::max(std::abs(x), std::abs(y)) < other_.smallest) {
+        if (other_.spared) *other_.spared = true;
+        continue;
+      }
       return difference(ratio, head, fmt::format("lane {}", lane), x, y);
     }
     return std::nullopt;
@@ -163,7 +166,7 @@ class QueryPair {
         ((mine_.entry * expected.queries + mine_.query) * s.query_heads + head) *
             s.value_head_size +
         lane);
-    return std::abs(x - y) / (2 * expected.bound[at].total());
+    return std::abs(x - y) / (2 * expected.bound[at]);
   }
 
   /// Columns are positions, of which both runs show those that both sequences have.

@@ -19,6 +19,7 @@ struct OtherRun {
   std::int64_t first_entry = 0;
   /// Outputs below it in both runs may differ in bits: there the other run rounds elsewhere.
   double smallest = 0;
+  bool* spared = nullptr;  ///< Becomes true where some did.
 };
 
 /// Where two runs differ: the sentence, and the place in the main run.

@@ -57,7 +57,7 @@ ElementEvidence element_evidence(Case& c, std::size_t step, std::int64_t entry, 
   const auto& expected = c.oracle().expected(step);
   const std::size_t at = model::element_index(c.scenario(), expected, entry, query, head, lane);
   const auto& state = c.timeline().steps()[step].entries[static_cast<std::size_t>(entry)];
-  const auto& bound = expected.bound[at];
+  const auto bound = c.oracle().bound_terms(step, entry, query, head, lane);
   return {entry,
           head,
           query,

@@ -36,48 +36,74 @@ void undo(const TensorChanges& changes, const Undo& one) {
   for (auto change = changes.rbegin(); change != changes.rend(); ++change) one(**change);
 }
 
-bool read_rows(kernels::Session& session, const TensorChanges& changes, StepAnswer& out) {
-  return take(session.present(), out, [&](kernels::CacheRows&& rows) {
-    undo(changes, [&](const TensorChange& change) { change.rows(rows); });
-    out.result.rows = std::move(rows);
-  });
-}
+/// A session with what is done to its requests and answers.
+class Run {
+ public:
+  Run(const TensorChanges& changes, const Interposer* interposer)
+      : changes_(changes), interposer_(interposer) {}
 
-bool append(kernels::Session& session, kernels::StepRequest&& request, const TensorChanges& changes,
-            StepAnswer& out) {
-  for (const auto& change : changes) change->step(request);
-  return take(session.step(request), out, [&](kernels::StepResult&& result) {
-    undo(changes, [&](const TensorChange& change) {
-      change.answer(result);
-      if (result.rows) change.rows(*result.rows);
+  bool open(kernels::Target& target, kernels::SessionConfig&& config, StepAnswer& out) {
+    for (const auto& change : changes_) change->config(config);
+    if (interposer_ && interposer_->config) interposer_->config(config);
+    return take(target.open(config), out,
+                [&](std::unique_ptr<kernels::Session>&& opened) { session_ = std::move(opened); });
+  }
+
+  bool read_rows(StepAnswer& out) {
+    return take(session_->present(), out, [&](kernels::CacheRows&& rows) {
+      undo(changes_, [&](const TensorChange& change) { change.rows(rows); });
+      out.result.rows = std::move(rows);
     });
-    out.result = std::move(result);
-  });
-}
+  }
 
-bool load(kernels::Session& session, kernels::LoadRequest&& request, const TensorChanges& changes,
-          StepAnswer& out) {
-  for (const auto& change : changes) change->load(request);
-  return take(session.load(request), out, [](std::monostate) {});
-}
+  /// Changes the request.
+  bool append(std::size_t step, kernels::StepRequest& request, StepAnswer& out) {
+    for (const auto& change : changes_) change->step(request);
+    begin(step);
+    if (interposer_ && interposer_->append) interposer_->append(step, request);
+    return take(session_->step(request), out, [&](kernels::StepResult&& result) {
+      undo(changes_, [&](const TensorChange& change) {
+        change.answer(result);
+        if (result.rows) change.rows(*result.rows);
+      });
+      out.result = std::move(result);
+    });
+  }
 
-bool roll_back(kernels::Session& session, std::vector<std::int64_t> tokens,
-               const TensorChanges& changes, StepAnswer& out) {
-  for (const auto& change : changes) change->rollback(tokens);
-  return take(session.rollback(tokens), out, [](std::monostate) {});
-}
+  bool load(std::size_t step, kernels::LoadRequest&& request, StepAnswer& out) {
+    for (const auto& change : changes_) change->load(request);
+    begin(step);
+    if (interposer_ && interposer_->load) interposer_->load(step, request);
+    return take(session_->load(request), out, [](std::monostate) {});
+  }
+
+  bool roll_back(std::size_t step, std::vector<std::int64_t> tokens, StepAnswer& out) {
+    for (const auto& change : changes_) change->rollback(tokens);
+    begin(step);
+    return take(session_->rollback(tokens), out, [](std::monostate) {});
+  }
+
+ private:
+  void begin(std::size_t step) {
+    if (interposer_ && interposer_->before) interposer_->before(step, *session_);
+  }
+
+  const TensorChanges& changes_;
+  const Interposer* interposer_;
+  std::unique_ptr<kernels::Session> session_;
+};
 
 /// An inexact rollback asked of a target that promises to refuse it.
-void try_inexact_rollback(kernels::Session& session, const model::Rollback& rollback,
-                          const TensorChanges& changes, StepAnswer& out, Execution& execution) {
+void try_inexact_rollback(Run& run, std::size_t step, const model::Rollback& rollback,
+                          StepAnswer& out, Execution& execution) {
   StepAnswer before, after;
-  if (!read_rows(session, changes, before)) {
+  if (!run.read_rows(before)) {
     out = before;
     return;
   }
-  if (roll_back(session, rollback.tokens, changes, out)) return;
+  if (run.roll_back(step, rollback.tokens, out)) return;
   if (out.status != StepAnswer::Status::refused) return;
-  if (!read_rows(session, changes, after)) {
+  if (!run.read_rows(after)) {
     out = after;
     return;
   }
@@ -118,45 +144,44 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
                   const ExecuteOptions& options) {
   Execution execution;
   execution.steps.resize(scenario.steps.size());
-  std::unique_ptr<kernels::Session> session;
   auto config = session_config(scenario, timeline, fill.poison(scenario.poison));
   config.threads = options.threads;
   config.isa = options.isa;
   auto* told = dynamic_cast<ToldTarget*>(&target);
   if (told) told->tell(scenario);
   // What answers from the scenario sees no tensors.
-  const TensorChanges changes = told ? TensorChanges{} : options.changes;
-  for (const auto& change : changes) change->config(config);
-  if (!take(target.open(config), execution.open,
-            [&](std::unique_ptr<kernels::Session>&& opened) { session = std::move(opened); })) {
-    return execution;
-  }
+  const TensorChanges none;
+  Run run(told ? none : options.changes, options.interposer);
+  if (!run.open(target, std::move(config), execution.open)) return execution;
+  std::optional<DrawnRows> own;
+  if (!options.rows || !options.rows->fit(scenario)) own.emplace(scenario);
+  DrawnRows& drawn = own ? *own : *options.rows;
+  kernels::StepRequest request;
+  const bool shows_rows = options.want_rows && target.capabilities().rows;
   for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
-    const bool rows = options.want_rows && target.capabilities().rows &&
-                      (options.rows_at.empty() || options.rows_at[i]);
+    const bool rows = shows_rows && (options.rows_at.empty() || options.rows_at[i]);
     StepAnswer& out = execution.steps[i];
     const model::Step& step = scenario.steps[i];
     if (!timeline.steps()[i].defined) {
+      execution.complete = true;
       if (const auto* rollback = std::get_if<model::Rollback>(&step);
           rollback && target.capabilities().has("checks_rollback")) {
-        try_inexact_rollback(*session, *rollback, changes, out, execution);
+        try_inexact_rollback(run, i, *rollback, out, execution);
         execution.complete = out.status != StepAnswer::Status::broke;
-      } else {
-        execution.complete = true;
       }
       return execution;
     }
     bool answered = false;
     if (std::holds_alternative<model::Append>(step)) {
-      auto request = step_request(scenario, timeline, fill, i);
+      step_request(scenario, timeline, fill, i, drawn, request);
       request.want_rows = rows;
-      answered = append(*session, std::move(request), changes, out);
+      answered = run.append(i, request, out);
     } else if (std::holds_alternative<model::Past>(step)) {
-      answered = load(*session, load_request(scenario, timeline, fill, i), changes, out);
+      answered = run.load(i, load_request(scenario, timeline, fill, i, drawn), out);
     } else {
-      answered = roll_back(*session, std::get<model::Rollback>(step).tokens, changes, out);
+      answered = run.roll_back(i, std::get<model::Rollback>(step).tokens, out);
     }
-    if (answered && rows && !out.result.rows) answered = read_rows(*session, changes, out);
+    if (answered && rows && !out.result.rows) answered = run.read_rows(out);
     if (!answered) return execution;
   }
   execution.complete = true;
@@ -168,6 +193,16 @@ double element(const kernels::Tensor& tensor, std::int64_t index) {
   if (tensor.type == kernels::ElementType::boolean) return std::to_integer<int>(tensor.bytes[at]);
   return model::load_element(to_model(tensor.type),
                              tensor.bytes.data() + at * kernels::element_bytes(tensor.type));
+}
+
+void output_row(const kernels::Tensor& output, std::int64_t entry, std::int64_t query,
+                std::int64_t head, std::span<double> row) {
+  const std::int64_t first =
+      ((entry * output.shape[1] + query) * output.shape[2] + head) * output.shape[3];
+  model::load_elements(
+      to_model(output.type),
+      output.bytes.data() + static_cast<std::size_t>(first) * kernels::element_bytes(output.type),
+      row);
 }
 
 double output_at(const kernels::Tensor& output, std::int64_t entry, std::int64_t query,

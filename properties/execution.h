@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "model/fill.h"
 #include "model/scenario.h"
 #include "model/timeline.h"
+#include "properties/drawn_rows.h"
 #include "properties/tensor_change.h"
 #include "properties/verdict.h"
 
@@ -39,6 +42,16 @@ struct Execution {
   std::optional<std::int64_t> first_problem() const;
 };
 
+/// What is done to requests on their way to the target; empty members do nothing. Steps are those
+/// of the scenario.
+struct Interposer {
+  std::function<void(kernels::SessionConfig&)> config;
+  std::function<void(std::size_t step, kernels::StepRequest&)> append;
+  std::function<void(std::size_t step, kernels::LoadRequest&)> load;
+  /// Before the step is asked: may ask the target other things.
+  std::function<void(std::size_t step, kernels::Session&)> before;
+};
+
 struct ExecuteOptions {
   bool want_rows = true;
   std::vector<bool> rows_at = {};  ///< Of each step whether rows are wanted; empty = of all.
@@ -46,6 +59,9 @@ struct ExecuteOptions {
   TensorChanges changes = {};
   int threads = 0;       ///< SessionConfig::threads; 0 = as many as the target likes.
   std::string isa = {};  ///< SessionConfig::isa; empty = the target's widest.
+  const Interposer* interposer = nullptr;  ///< Comes after the changes.
+  /// Rows that other runs have drawn and this one may add to; used where they fit the scenario.
+  DrawnRows* rows = nullptr;
 };
 
 /// Runs the scenario. Stops at the first refusal or break, and before the first step that the
@@ -61,5 +77,9 @@ double element(const kernels::Tensor& tensor, std::int64_t index);
 /// Reads output (entry, query, head, lane) of an answer of the shape [B,S,Nq,Hv].
 double output_at(const kernels::Tensor& output, std::int64_t entry, std::int64_t query,
                  std::int64_t head, std::int64_t lane);
+
+/// The same of the first lanes of one row, as many as fit.
+void output_row(const kernels::Tensor& output, std::int64_t entry, std::int64_t query,
+                std::int64_t head, std::span<double> row);
 
 }  // namespace kvcheck::properties

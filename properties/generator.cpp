@@ -45,11 +45,15 @@ class Drawing {
       : target_(target), family_(family), draw_(draw), size_(size), context_(context) {}
 
   Scenario run() {
+    // What many tokens, heads and lanes cost is their product, so most scenarios have one of them.
+    long_ = context_ == 0 && rarely(12);
+    narrow_ = context_ > 0 || (long_ && !rarely(4));
     draw_shape();
     draw_cache();
     draw_features(target_, draw_, context_, s_);
     draw_data();
-    const std::int64_t longest = draw_steps(target_, family_, draw_, {size_, context_}, s_);
+    const StepSizes sizes{size_, context_, context_ == 0 && !long_};
+    const std::int64_t longest = draw_steps(target_, family_, draw_, sizes, s_);
     if (family_ == Family::attention_nonpad || family_ == Family::gqa_full) {
       s_.cache.capacity = longest + draw_.pick({0, 0, 1, 3, 8});
     }
@@ -69,8 +73,7 @@ class Drawing {
     s_.batch = draw_.percent(65) ? 1 : draw_.between(2, 3);
     s_.kv_heads = draw_.pick({1, 1, 1, 1, 2, 2, 3});
     std::int64_t group = draw_.pick({1, 1, 1, 2, 2, 3, 4, rarely(4) ? 8 : 5});
-    if (context_ > 0) {
-      // Everything is multiplied with the context, so the rest stays narrow.
+    if (narrow_) {
       s_.batch = draw_.percent(gqa() ? 75 : 55) ? 1 : 2;
       s_.kv_heads = draw_.pick({1, 1, 2});
       group = draw_.pick({1, 1, 2, 3});
@@ -78,7 +81,7 @@ class Drawing {
     s_.query_heads = s_.kv_heads * group;
     if (gqa()) {
       s_.opset = 1;
-      s_.head_size = target_.head_size_multiple * draw_.pick({1, 1, 1, 1, 2, context_ > 0 ? 1 : 5});
+      s_.head_size = target_.head_size_multiple * draw_.pick({1, 1, 1, 1, 2, narrow_ ? 1 : 5});
       if (target_.head_size_multiple < 8) s_.head_size = free_head_size();
       s_.value_head_size = s_.head_size;
     } else {
@@ -106,7 +109,7 @@ class Drawing {
 
   /// Around the widths of vector registers and tiles, in lanes; wide heads are rare for their cost.
   std::int64_t free_head_size() {
-    if (context_ > 0) return draw_.pick({1, 2, 4, 8, 8, 16});
+    if (narrow_) return draw_.pick({1, 2, 4, 8, 8, 16});
     if (draw_.percent(60)) return draw_.pick({8, 8, 8, 16, 24});
     if (rarely(8)) return draw_.pick({31, 32, 33, 48, 63, 64, 65, 80, 128});
     return draw_.between(1, 20);
@@ -139,10 +142,14 @@ class Drawing {
   void draw_data() {
     using enum model::FillKind;
     const int kind = static_cast<int>(draw_.between(0, 99));
-    s_.fill.kind = kind < 40 ? random
-                   : kind < 75
-                       ? needles
-                       : draw_.pick(std::vector{extreme, ties, cancelling, selection, integers});
+    // Extreme logits have six shapes; each is to come in a few hundred long contexts.
+    const bool behind = context_ > 0;
+    static const std::vector shaped{extreme, ties, cancelling, selection, integers};
+    static const std::vector shaped_behind{extreme,    extreme,   extreme, ties,
+                                           cancelling, selection, integers};
+    s_.fill.kind = kind < (behind ? 30 : 40)   ? random
+                   : kind < (behind ? 60 : 75) ? needles
+                                               : draw_.pick(behind ? shaped_behind : shaped);
     s_.fill.seed = draw_.bits() & 0xffffffffu;
     const int poison = static_cast<int>(draw_.between(0, 99));
     s_.poison = poison < 45   ? model::Poison::finite
@@ -156,6 +163,8 @@ class Drawing {
   Draw& draw_;
   int size_;
   std::int64_t context_;
+  bool long_ = false;    // As long as it is drawn, whatever it costs.
+  bool narrow_ = false;  // Few entries, heads and lanes.
   Scenario s_;
 };
 

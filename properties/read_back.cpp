@@ -104,17 +104,6 @@ void read_block(const Scenario& launch, const kernels::Tensor& output, std::int6
   }
 }
 
-/// One key more changes a lane that shows c of n keys from c/n to c/(n+1) or (c+1)/(n+1); hidden
-/// when even the larger of the two stays within the bound. `mass` is n and what the sink weighs.
-/// In a single lane the key may be either, so the smaller counts; but beside one key or none some
-/// digit changes by the larger.
-bool lane_hides_a_key(double output, double bound, std::int64_t lanes, std::int64_t keys,
-                      double mass) {
-  double part = 1 - output;
-  if (lanes == 1) part = keys > 1 ? std::min(output, part) : std::max(output, part);
-  return part / (mass + 1) <= 2 * bound;
-}
-
 }  // namespace
 
 Scenario with_position_fill(const Scenario& scenario, FillKind kind, std::int64_t index) {
@@ -208,16 +197,19 @@ namespace {
 /// One launch whose values show a digit of every position.
 class DigitLaunch {
  public:
+  /// `rows` are those of the scenario under the position code, whatever the digit.
   DigitLaunch(kernels::Target& target, const Scenario& scenario, const model::Timeline& timeline,
-              std::int64_t length, std::int64_t digit)
+              std::int64_t length, std::int64_t digit, UniformRows& rows,
+              std::optional<DrawnRows>& drawn)
       : target_(target),
         scenario_(with_position_fill(scenario, FillKind::position_code, digit)),
         timeline_(timeline),
         fill_(scenario_, timeline),
-        rows_(scenario_, arithmetic_profile(target.capabilities(), scenario_)),
+        rows_(rows),
         quick_(is_quick()),
-        execution_(execute(target, scenario_, timeline, fill_, {.want_rows = false})),
-        lit_(static_cast<std::size_t>(scenario_.value_head_size)) {
+        execution_(launched(drawn)),
+        lit_(static_cast<std::size_t>(scenario_.value_head_size)),
+        observed_(lit_.size()) {
     for (std::int64_t b = 0; b < scenario_.batch; ++b) {
       for (std::int64_t h = 0; h < scenario_.kv_heads; ++h) {
         for (std::int64_t p = 0; p < length; ++p) {
@@ -240,10 +232,17 @@ class DigitLaunch {
   }
 
  private:
+  /// Launches of several digits have the same keys.
+  Execution launched(std::optional<DrawnRows>& drawn) {
+    if (!drawn) drawn.emplace(scenario_);
+    drawn->turn_to(scenario_);
+    return execute(target_, scenario_, timeline_, fill_, {.want_rows = false, .rows = &*drawn});
+  }
+
   /// Whether uniform_rows.h answers for the launch, and double is far finer than its bounds.
   bool is_quick() const {
     return scenario_.cache.quantisation.kind == model::QuantisationKind::none &&
-           !scenario_.softmax_precision && scenario_.fill.kind == FillKind::position_code &&
+           scenario_.fill.kind == FillKind::position_code &&
            scenario_.element_type != model::ElementType::f64 &&
            arithmetic_profile(target_.capabilities(), scenario_).accumulator_roundoff > 0x1p-40;
   }
@@ -272,16 +271,14 @@ class DigitLaunch {
     if (!quick_) return false;
     constexpr double kClearly = 1 - 0x1p-10;
     count(query);
-    const auto& output = *execution_.steps[query.step].result.output;
+    output_row(*execution_.steps[query.step].result.output, query.entry, query.query, query.head,
+               observed_);
     const auto keys = static_cast<std::int64_t>(query.expected.size());
-    const double mass = static_cast<double>(keys) + sink_mass(scenario_, query.head);
     bool all_hide = keys > 0;
-    for (std::int64_t l = 0; l < scenario_.value_head_size; ++l) {
-      const auto& lane = rows_.lane(query.head, keys, lit_[static_cast<std::size_t>(l)]);
-      const double observed = output_at(output, query.entry, query.query, query.head, l);
-      if (!(std::abs(observed - lane.output) <= kClearly * lane.bound)) return false;
-      all_hide = all_hide &&
-                 lane_hides_a_key(lane.output, lane.bound, scenario_.value_head_size, keys, mass);
+    for (std::size_t l = 0; l < observed_.size(); ++l) {
+      const auto& lane = rows_.lane(query.head, keys, lit_[l]);
+      if (!(std::abs(observed_[l] - lane.output) <= kClearly * lane.bound)) return false;
+      all_hide = all_hide && lane.hides_a_key;
     }
     hides = all_hide;
     return true;
@@ -310,8 +307,8 @@ class DigitLaunch {
     hides = true;
     for (std::int64_t l = 0; l < lanes; ++l) {
       const auto lane = at + static_cast<std::size_t>(l);
-      hides = hides && lane_hides_a_key(expected.output[lane], expected.bound[lane].total(), lanes,
-                                        keys, mass);
+      hides =
+          hides && lane_hides_a_key(expected.output[lane], expected.bound[lane], lanes, keys, mass);
     }
     return true;
   }
@@ -320,12 +317,13 @@ class DigitLaunch {
   Scenario scenario_;
   const model::Timeline& timeline_;
   model::Fill fill_;
-  UniformRows rows_;
+  UniformRows& rows_;
   bool quick_;
   Execution execution_;
   std::int64_t length_ = 0;
   std::vector<std::int64_t> lanes_;  // Of every entry, KV head and position.
   std::vector<std::int64_t> lit_;    // Of the query that was counted last, by lane.
+  std::vector<double> observed_;     // Lanes of the query at hand.
   std::size_t counted_step_ = 0;
   std::int64_t counted_entry_ = -1, counted_query_ = -1, counted_head_ = -1;
   std::optional<Case> exact_;
@@ -339,9 +337,14 @@ DigitCheck check_digits(kernels::Target& target, const Scenario& scenario) {
   const std::int64_t length = longest(timeline);
   const std::int64_t digits = digits_needed(length, scenario.value_head_size);
   const bool one_lane = scenario.value_head_size == 1;
+  const Scenario coded = with_position_fill(scenario, FillKind::position_code, 0);
+  UniformRows rows(coded,
+                   model::with_softmax_precision(arithmetic_profile(target.capabilities(), coded),
+                                                 coded.softmax_precision));
+  std::optional<DrawnRows> drawn;
   std::vector<char> hidden;  // Of every query, whether a key could hide in what it shows.
   for (std::int64_t digit = 0; digit < digits; ++digit) {
-    DigitLaunch launch(target, scenario, timeline, length, digit);
+    DigitLaunch launch(target, scenario, timeline, length, digit, rows, drawn);
     if (!launch.execution().complete) {
       check.problem = launch.broke_off();
       return check;

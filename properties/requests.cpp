@@ -19,6 +19,9 @@ namespace {
 using kernels::Tensor;
 using model::Scenario;
 
+/// What a tensor may hold, so that it can be made anew by Tensor::zeros.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 31;
+
 /// Attention without nonpad_kv_seqlen has no buffer, hence no unspecified rows.
 bool has_unspecified_rows(const Scenario& scenario) {
   return scenario.op == model::Operator::gqa || scenario.nonpad_kv_seqlen;
@@ -74,10 +77,10 @@ double poison_code(model::QuantisationKind kind, double poison) {
   return nan_stays ? poison : model::quantise(kind, 1, poison);
 }
 
-/// Rows of one side of a loaded cache, written one after the other as the cache stores them.
-class RowWriter {
+/// Rows of one side of a loaded cache in codes, written one after the other.
+class CodeWriter {
  public:
-  RowWriter(const Scenario& scenario, model::CacheSide side, std::int64_t lanes, Tensor& tensor)
+  CodeWriter(const Scenario& scenario, model::CacheSide side, std::int64_t lanes, Tensor& tensor)
       : scenario_(scenario),
         kind_(scenario.cache.quantisation.kind),
         side_(side),
@@ -88,33 +91,25 @@ class RowWriter {
   std::span<double> row() { return row_; }
 
   void put_live(std::int64_t kv_head) {
-    if (kind_ != model::QuantisationKind::none) {
-      for (std::size_t c = 0; c < row_.size(); ++c) {
-        const float scale =
-            model::cache_scale(scenario_, side_, kv_head, static_cast<std::int64_t>(c));
-        row_[c] = model::quantise(kind_, scale, row_[c]);
-      }
+    for (std::size_t c = 0; c < row_.size(); ++c) {
+      const float scale =
+          model::cache_scale(scenario_, side_, kv_head, static_cast<std::int64_t>(c));
+      row_[c] = model::quantise(kind_, scale, row_[c]);
     }
     store();
   }
 
   void put_poison(double poison) {
-    if (kind_ != model::QuantisationKind::none) poison = poison_code(kind_, poison);
-    std::fill(row_.begin(), row_.end(), poison);
+    std::fill(row_.begin(), row_.end(), poison_code(kind_, poison));
     store();
   }
 
  private:
   void store() {
-    if (kind_ != model::QuantisationKind::none) {
-      const auto width =
-          static_cast<std::size_t>(model::row_bytes(kind_, static_cast<std::int64_t>(row_.size())));
-      model::store_row(kind_, row_, rest_.first(width));
-      rest_ = rest_.subspan(width);
-      return;
-    }
-    model::store_elements(scenario_.element_type, row_, rest_.data());
-    rest_ = rest_.subspan(row_.size() * model::element_bytes(scenario_.element_type));
+    const auto width =
+        static_cast<std::size_t>(model::row_bytes(kind_, static_cast<std::int64_t>(row_.size())));
+    model::store_row(kind_, row_, rest_.first(width));
+    rest_ = rest_.subspan(width);
   }
 
   const Scenario& scenario_;
@@ -124,10 +119,98 @@ class RowWriter {
   std::vector<double> row_;
 };
 
+void load_codes(const Scenario& scenario, const model::TimelineStep& step, const model::Fill& fill,
+                double poison, kernels::CacheRows& rows) {
+  CodeWriter key(scenario, model::CacheSide::key, scenario.head_size, rows.key);
+  CodeWriter value(scenario, model::CacheSide::value, scenario.value_head_size, rows.value);
+  for (std::int64_t b = 0; b < scenario.batch; ++b) {
+    const auto& entry = step.entries[static_cast<std::size_t>(b)];
+    for (std::int64_t h = 0; h < scenario.kv_heads; ++h) {
+      for (std::int64_t r = 0; r < rows.key.shape[2]; ++r) {
+        if (r >= entry.resident) {
+          key.put_poison(poison);
+          value.put_poison(poison);
+          continue;
+        }
+        const model::Token token{{entry.first_position.value + r}, 0};
+        fill.key_row(b, h, token, key.row());
+        fill.value_row(b, h, token, value.row());
+        key.put_live(h);
+        value.put_live(h);
+      }
+    }
+  }
+}
+
+/// Fills a tensor with one value, which is stored once.
+void fill_with(double value, Tensor& tensor) {
+  const std::size_t width = kernels::element_bytes(tensor.type);
+  if (tensor.bytes.empty()) return;
+  model::store_element(to_model(tensor.type), value, tensor.bytes.data());
+  for (std::size_t done = width; done < tensor.bytes.size();) {
+    const std::size_t count = std::min(done, tensor.bytes.size() - done);
+    std::memcpy(tensor.bytes.data() + done, tensor.bytes.data(), count);
+    done += count;
+  }
+}
+
+/// Puts a token's rows of all KV heads, which lie one after the other, into row `row` of an entry.
+void put_in_row(std::span<const std::byte> heads, std::int64_t entry, std::int64_t row,
+                Tensor& tensor) {
+  const std::int64_t count = tensor.shape[1];
+  const std::size_t width = heads.size() / static_cast<std::size_t>(count);
+  for (std::int64_t h = 0; h < count; ++h) {
+    const auto at = static_cast<std::size_t>((entry * count + h) * tensor.shape[2] + row);
+    std::memcpy(tensor.bytes.data() + at * width,
+                heads.data() + static_cast<std::size_t>(h) * width, width);
+  }
+}
+
+/// Puts the rows of one token into a tensor [B,S,heads,lanes].
+void put_token(std::span<const std::byte> heads, std::int64_t entry, std::int64_t token,
+               Tensor& tensor) {
+  const auto at = static_cast<std::size_t>(entry * tensor.shape[1] + token);
+  std::memcpy(tensor.bytes.data() + at * heads.size(), heads.data(), heads.size());
+}
+
+/// Makes `tensor` one of [B, count, heads, lanes] whose rows past an entry's count hold `padding`,
+/// and the others anything.
+void shape_padded(kernels::ElementType type, std::initializer_list<std::int64_t> shape,
+                  const std::vector<std::int64_t>& counts, double padding, Tensor& tensor) {
+  tensor.type = type;
+  tensor.shape.assign(shape);
+  const std::int64_t elements = tensor.elements();
+  const auto width = static_cast<std::int64_t>(kernels::element_bytes(type));
+  if (elements > kMostBytes / width) tensor = Tensor::zeros(type, shape);  // Which says why not.
+  tensor.bytes.resize(static_cast<std::size_t>(elements * width));
+  const std::int64_t count = *(shape.begin() + 1);
+  const bool ragged = std::ranges::any_of(counts, [&](std::int64_t n) { return n < count; });
+  if (ragged) fill_with(padding, tensor);
+}
+
+void poison_rows(const model::Timeline& timeline, std::size_t step, double value,
+                 std::optional<kernels::PoisonRows>& poison) {
+  if (!poison) poison.emplace();
+  poison->value = value;
+  poison->first_row.clear();
+  for (std::size_t b = 0; b < timeline.steps()[step].entries.size(); ++b) {
+    poison->first_row.push_back(step == 0 ? 0 : timeline.steps()[step - 1].entries[b].resident);
+  }
+}
+
 }  // namespace
 
 kernels::StepRequest step_request(const Scenario& scenario, const model::Timeline& timeline,
                                   const model::Fill& fill, std::size_t step) {
+  DrawnRows rows(scenario);
+  kernels::StepRequest request;
+  step_request(scenario, timeline, fill, step, rows, request);
+  return request;
+}
+
+void step_request(const Scenario& scenario, const model::Timeline& timeline,
+                  const model::Fill& fill, std::size_t step, DrawnRows& rows,
+                  kernels::StepRequest& request) {
   const auto& append = std::get<model::Append>(scenario.steps[step]);
   const auto& entries = timeline.steps()[step].entries;
   const auto type = to_kernel(scenario.element_type);
@@ -135,60 +218,49 @@ kernels::StepRequest step_request(const Scenario& scenario, const model::Timelin
   const std::int64_t queries = *std::max_element(append.queries.begin(), append.queries.end());
   const double padding = fill.poison(scenario.poison);
 
-  kernels::StepRequest request;
   request.tokens = append.tokens;
   request.queries = append.queries;
-  request.query =
-      Tensor::zeros(type, {scenario.batch, queries, scenario.query_heads, scenario.head_size});
-  request.key =
-      Tensor::zeros(type, {scenario.batch, tokens, scenario.kv_heads, scenario.head_size});
-  request.value =
-      Tensor::zeros(type, {scenario.batch, tokens, scenario.kv_heads, scenario.value_head_size});
-  TensorWriter query(request.query), key(request.key), value(request.value);
-  std::vector<double> lanes(static_cast<std::size_t>(scenario.head_size));
-  std::vector<double> value_lanes(static_cast<std::size_t>(scenario.value_head_size));
-  const std::vector<double> padding_lanes(lanes.size(), padding);
-  const std::vector<double> value_padding_lanes(value_lanes.size(), padding);
+  shape_padded(type, {scenario.batch, queries, scenario.query_heads, scenario.head_size},
+               append.queries, padding, request.query);
+  shape_padded(type, {scenario.batch, tokens, scenario.kv_heads, scenario.head_size}, append.tokens,
+               padding, request.key);
+  shape_padded(type, {scenario.batch, tokens, scenario.kv_heads, scenario.value_head_size},
+               append.tokens, padding, request.value);
   for (std::int64_t b = 0; b < scenario.batch; ++b) {
     const auto at = static_cast<std::size_t>(b);
-    for (std::int64_t i = 0; i < queries; ++i) {
-      const bool real = i < append.queries[at];
-      for (std::int64_t h = 0; h < scenario.query_heads; ++h) {
-        if (real) fill.query_row(step, b, h, i, lanes);
-        query.put_row(real ? lanes : padding_lanes);
-      }
+    for (std::int64_t i = 0; i < append.queries[at]; ++i) {
+      const model::Token place{{entries[at].origin.value + i}, append.generation};
+      put_token(rows.queries(fill, step, b, i, place), b, i, request.query);
     }
-    for (std::int64_t i = 0; i < tokens; ++i) {
-      const bool real = i < append.tokens[at];
+    for (std::int64_t i = 0; i < append.tokens[at]; ++i) {
       const model::Token token{{entries[at].past + i}, append.generation};
-      for (std::int64_t h = 0; h < scenario.kv_heads; ++h) {
-        if (real) fill.key_row(b, h, token, lanes);
-        if (real) fill.value_row(b, h, token, value_lanes);
-        key.put_row(real ? lanes : padding_lanes);
-        value.put_row(real ? value_lanes : value_padding_lanes);
-      }
+      put_token(rows.keys(fill, b, token), b, i, request.key);
+      put_token(rows.values(fill, b, token), b, i, request.value);
     }
   }
+  request.mask.reset();
   if (scenario.mask.kind != model::MaskKind::none) {
     request.mask = mask_tensor(scenario, timeline, step);
   }
+  request.position_ids.reset();
   if (scenario.rotary && scenario.rotary->position_ids) {
     request.position_ids = position_tensor(scenario, timeline, step);
   }
-  if (has_unspecified_rows(scenario)) {
-    const auto layout_rows = [&](std::size_t b) {
-      return step == 0 ? 0 : timeline.steps()[step - 1].entries[b].resident;
-    };
-    kernels::PoisonRows poison;
-    poison.value = padding;
-    for (std::size_t b = 0; b < entries.size(); ++b) poison.first_row.push_back(layout_rows(b));
-    request.poison = poison;
+  if (!has_unspecified_rows(scenario)) {
+    request.poison.reset();
+    return;
   }
-  return request;
+  poison_rows(timeline, step, padding, request.poison);
 }
 
 kernels::LoadRequest load_request(const Scenario& scenario, const model::Timeline& timeline,
                                   const model::Fill& fill, std::size_t step) {
+  DrawnRows rows(scenario);
+  return load_request(scenario, timeline, fill, step, rows);
+}
+
+kernels::LoadRequest load_request(const Scenario& scenario, const model::Timeline& timeline,
+                                  const model::Fill& fill, std::size_t step, DrawnRows& drawn) {
   const auto& past = std::get<model::Past>(scenario.steps[step]);
   const auto& entries = timeline.steps()[step].entries;
   const auto type = storage_type(scenario);
@@ -204,23 +276,20 @@ kernels::LoadRequest load_request(const Scenario& scenario, const model::Timelin
   };
   request.rows.key = tensor(scenario.head_size);
   request.rows.value = tensor(scenario.value_head_size);
-  RowWriter key(scenario, model::CacheSide::key, scenario.head_size, request.rows.key);
-  RowWriter value(scenario, model::CacheSide::value, scenario.value_head_size, request.rows.value);
+  if (scenario.cache.quantisation.kind != model::QuantisationKind::none) {
+    load_codes(scenario, timeline.steps()[step], fill, poison, request.rows);
+    return request;
+  }
+  if (std::ranges::any_of(entries, [&](const auto& entry) { return entry.resident < rows; })) {
+    fill_with(poison, request.rows.key);
+    fill_with(poison, request.rows.value);
+  }
   for (std::int64_t b = 0; b < scenario.batch; ++b) {
     const auto& entry = entries[static_cast<std::size_t>(b)];
-    for (std::int64_t h = 0; h < scenario.kv_heads; ++h) {
-      for (std::int64_t r = 0; r < rows; ++r) {
-        if (r >= entry.resident) {
-          key.put_poison(poison);
-          value.put_poison(poison);
-          continue;
-        }
-        const model::Token token{{entry.first_position.value + r}, 0};
-        fill.key_row(b, h, token, key.row());
-        fill.value_row(b, h, token, value.row());
-        key.put_live(h);
-        value.put_live(h);
-      }
+    for (std::int64_t r = 0; r < entry.resident; ++r) {
+      const model::Token token{{entry.first_position.value + r}, 0};
+      put_in_row(drawn.keys(fill, b, token), b, r, request.rows.key);
+      put_in_row(drawn.values(fill, b, token), b, r, request.rows.value);
     }
   }
   return request;

@@ -5,6 +5,7 @@
 #include "model/fill.h"
 #include "model/scenario.h"
 #include "model/timeline.h"
+#include "properties/drawn_rows.h"
 
 namespace kvcheck::properties {
 
@@ -12,10 +13,18 @@ namespace kvcheck::properties {
 /// \pre scenario.steps[step] is an Append
 kernels::StepRequest step_request(const model::Scenario& scenario, const model::Timeline& timeline,
                                   const model::Fill& fill, std::size_t step);
+/// The same with rows that other runs have drawn. \pre rows.fit(scenario), or `rows` is made of it.
+/// Into `request`, whose memory is used again.
+void step_request(const model::Scenario& scenario, const model::Timeline& timeline,
+                  const model::Fill& fill, std::size_t step, DrawnRows& rows,
+                  kernels::StepRequest& request);
 
 /// The content of a Past as the cache stores it: resident rows in place, the others poisoned.
 /// \pre scenario.steps[step] is a Past
 kernels::LoadRequest load_request(const model::Scenario& scenario, const model::Timeline& timeline,
                                   const model::Fill& fill, std::size_t step);
+/// The same with rows that other runs have drawn. \pre rows.fit(scenario), or `rows` is made of it
+kernels::LoadRequest load_request(const model::Scenario& scenario, const model::Timeline& timeline,
+                                  const model::Fill& fill, std::size_t step, DrawnRows& rows);
 
 }  // namespace kvcheck::properties

@@ -1,7 +1,7 @@
 // Bytes and ranges of tokens.
 #include "properties/row_content.h"
 
-#include <algorithm>
+#include <cstring>
 #include <variant>
 
 #include <fmt/format.h>
@@ -43,14 +43,18 @@ std::span<const std::byte> row_bytes(const kernels::Tensor& tensor, std::int64_t
 }
 
 RowContent::RowContent(const model::Scenario& scenario, const model::Timeline& timeline,
-                       const model::Fill& fill, double roundoff)
+                       const model::Fill& fill, double roundoff, model::Operands* operands)
     : scenario_(scenario),
       timeline_(timeline),
       computed_keys_(scenario.rotary || scenario.qk_norm),
       quantised_(scenario.cache.quantisation.kind != QuantisationKind::none),
       unquantised_(before_quantisation()),
-      operands_(scenario, timeline, fill, roundoff, unquantised_),
+      operands_(quantised_ ? nullptr : operands),
       begins_(scenario.steps.size()) {
+  if (operands_ == nullptr) {
+    own_operands_.emplace(scenario, timeline, fill, roundoff, unquantised_);
+    operands_ = &*own_operands_;
+  }
   for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
     if (std::holds_alternative<model::Rollback>(scenario.steps[i])) continue;
     const auto* append = std::get_if<model::Append>(&scenario.steps[i]);
@@ -63,7 +67,13 @@ RowContent::RowContent(const model::Scenario& scenario, const model::Timeline& t
       }
     }
   }
-  stored_.resize(tokens_.size() * static_cast<std::size_t>(scenario.kv_heads));
+  const std::size_t element = kernels::element_bytes(storage_type(scenario));
+  for (const Side side : {Side::key, Side::value}) {
+    Stored& rows = stored_[static_cast<std::size_t>(side)];
+    const std::int64_t lanes = side == Side::key ? scenario.head_size : scenario.value_head_size;
+    rows.width = static_cast<std::size_t>(stored_lanes(scenario, lanes)) * element;
+    rows.first.resize(tokens_.size(), -1);
+  }
 }
 
 std::string RowContent::shape_problem(const kernels::CacheRows& rows) const {
@@ -90,30 +100,25 @@ std::string RowContent::shape_problem(const kernels::CacheRows& rows) const {
 }
 
 HeldToken RowContent::held(std::size_t step, std::int64_t entry, model::Position position) const {
-  const model::Written written = timeline_.written(step, entry, {&position, 1}).front();
+  const model::Written written = timeline_.written(step, entry, position);
   return {entry, {position, written.generation}, written.step};
 }
 
-std::size_t RowContent::index_of(const HeldToken& token, std::int64_t kv_head) const {
+std::size_t RowContent::index_of(const HeldToken& token) const {
   const auto entry = static_cast<std::size_t>(token.entry);
   const std::int64_t past = timeline_.steps()[token.step].entries[entry].past;
-  const std::size_t at =
-      begins_[token.step][entry] + static_cast<std::size_t>(token.token.position.value - past);
-  return at * static_cast<std::size_t>(scenario_.kv_heads) + static_cast<std::size_t>(kv_head);
+  return begins_[token.step][entry] + static_cast<std::size_t>(token.token.position.value - past);
 }
 
-std::vector<std::byte> RowContent::encoded(Side side, const HeldToken& token,
-                                           std::int64_t kv_head) {
-  const model::TokenRows& rows = operands_.stored(token);
+void RowContent::encode(Side side, const HeldToken& token, std::int64_t kv_head,
+                        std::span<std::byte> bytes) {
+  const model::TokenRows& rows = operands_->stored(token);
   const bool key = side == Side::key;
   const std::int64_t lanes = key ? scenario_.head_size : scenario_.value_head_size;
   const auto exact = lanes_of(key ? rows.keys : rows.values, kv_head, lanes);
-  const auto type = scenario_.element_type;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(stored_lanes(scenario_, lanes)) *
-                               kernels::element_bytes(storage_type(scenario_)));
   if (!quantised_) {
-    model::store_elements(type, exact, bytes.data());
-    return bytes;
+    model::store_elements(scenario_.element_type, exact, bytes.data());
+    return;
   }
   const auto kind = scenario_.cache.quantisation.kind;
   const auto cache_side = key ? model::CacheSide::key : model::CacheSide::value;
@@ -124,16 +129,25 @@ std::vector<std::byte> RowContent::encoded(Side side, const HeldToken& token,
     codes[c] = model::quantise(kind, scale, exact[c]);
   }
   model::store_row(kind, codes, bytes);
-  return bytes;
 }
 
-const RowContent::Stored& RowContent::stored(const HeldToken& token, std::int64_t kv_head) {
-  Stored& slot = stored_[index_of(token, kv_head)];
-  if (slot.key.empty()) {
-    slot.key = encoded(Side::key, token, kv_head);
-    slot.value = encoded(Side::value, token, kv_head);
+std::span<const std::byte> RowContent::stored(Side side, const HeldToken& token,
+                                              std::int64_t kv_head) {
+  Stored& rows = stored_[static_cast<std::size_t>(side)];
+  std::int64_t& first = rows.first[index_of(token)];
+  if (first < 0) {
+    const std::size_t begin = rows.bytes.size();
+    const auto heads = static_cast<std::size_t>(scenario_.kv_heads);
+    rows.bytes.resize(begin + heads * rows.width);
+    for (std::size_t head = 0; head < heads; ++head) {
+      encode(side, token, static_cast<std::int64_t>(head),
+             std::span(rows.bytes).subspan(begin + head * rows.width, rows.width));
+    }
+    first = static_cast<std::int64_t>(begin);
   }
-  return slot;
+  return std::span<const std::byte>(rows.bytes)
+      .subspan(static_cast<std::size_t>(first) + static_cast<std::size_t>(kv_head) * rows.width,
+               rows.width);
 }
 
 bool RowContent::within_range(std::span<const std::byte> row, Side side, const HeldToken& token,
@@ -142,7 +156,7 @@ bool RowContent::within_range(std::span<const std::byte> row, Side side, const H
   const bool appended = std::holds_alternative<model::Append>(scenario_.steps[token.step]);
   const bool key = side == Side::key;
   if (!appended || !(quantised_ || (key && computed_keys_))) return false;
-  const model::TokenRows& rows = operands_.stored(token);
+  const model::TokenRows& rows = operands_->stored(token);
   const std::int64_t lanes = key ? scenario_.head_size : scenario_.value_head_size;
   const auto exact = lanes_of(key ? rows.keys : rows.values, kv_head, lanes);
   const auto doubts = lanes_of(key ? rows.key_doubts : rows.value_doubts, kv_head, lanes);
@@ -172,9 +186,10 @@ bool RowContent::within_range(std::span<const std::byte> row, Side side, const H
 
 bool RowContent::side_matches(std::span<const std::byte> row, Side side, const HeldToken& token,
                               std::int64_t kv_head) {
-  const Stored& nearest = stored(token, kv_head);
-  return std::ranges::equal(row, side == Side::key ? nearest.key : nearest.value) ||
-         within_range(row, side, token, kv_head);
+  const auto nearest = stored(side, token, kv_head);
+  const bool same =
+      row.size() == nearest.size() && std::memcmp(row.data(), nearest.data(), nearest.size()) == 0;
+  return same || within_range(row, side, token, kv_head);
 }
 
 RowContent::Match RowContent::match_in(const kernels::CacheRows& rows, std::int64_t entry,

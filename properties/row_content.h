@@ -5,6 +5,7 @@
 // target's own rounding can make of them, one side of a tie as well as the other.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -23,9 +24,10 @@ namespace kvcheck::properties {
 /// The content that tokens have in K and V rows, computed once for each token.
 class RowContent {
  public:
-  /// `roundoff` is the target's unit roundoff. All must outlive the content.
+  /// `roundoff` is the target's unit roundoff. All must outlive the content. `operands`, if not
+  /// null, are those of the right reading of the same scenario and roundoff.
   RowContent(const model::Scenario& scenario, const model::Timeline& timeline,
-             const model::Fill& fill, double roundoff);
+             const model::Fill& fill, double roundoff, model::Operands* operands = nullptr);
   RowContent(const RowContent&) = delete;
   RowContent& operator=(const RowContent&) = delete;
 
@@ -59,26 +61,32 @@ class RowContent {
 
  private:
   enum class Side { key, value };
-  /// Bytes of one KV head's row that are nearest to the exact content.
+  /// Bytes of the rows of all KV heads that are nearest to the exact content, token by token in
+  /// the order in which they were asked for.
   struct Stored {
-    std::vector<std::byte> key, value;
+    std::size_t width = 0;            // Bytes of one row.
+    std::vector<std::byte> bytes;     // [kv_head][width] of each token
+    std::vector<std::int64_t> first;  // [token] where its rows begin, -1 until asked.
   };
-  std::size_t index_of(const model::HeldToken& token, std::int64_t kv_head) const;
-  const Stored& stored(const model::HeldToken& token, std::int64_t kv_head);
+  std::size_t index_of(const model::HeldToken& token) const;
+  /// Valid until the next call.
+  std::span<const std::byte> stored(Side side, const model::HeldToken& token, std::int64_t kv_head);
+  void encode(Side side, const model::HeldToken& token, std::int64_t kv_head,
+              std::span<std::byte> bytes);
   bool side_matches(std::span<const std::byte> row, Side side, const model::HeldToken& token,
                     std::int64_t kv_head);
   bool within_range(std::span<const std::byte> row, Side side, const model::HeldToken& token,
                     std::int64_t kv_head);
-  std::vector<std::byte> encoded(Side side, const model::HeldToken& token, std::int64_t kv_head);
 
   const model::Scenario& scenario_;
   const model::Timeline& timeline_;
   bool computed_keys_, quantised_;
   model::Reading unquantised_;  // Operands before the cache quantises them.
-  model::Operands operands_;
+  std::optional<model::Operands> own_operands_;
+  model::Operands* operands_;
   std::vector<model::HeldToken> tokens_;          // In the order of the steps that brought them.
   std::vector<std::vector<std::size_t>> begins_;  // [step][entry], first of its tokens.
-  std::vector<Stored> stored_;                    // [token][kv_head], empty until asked.
+  std::array<Stored, 2> stored_;                  // [side]
 };
 
 /// Bytes of row `row` of a [B,Nk,R,lanes] tensor.

@@ -20,6 +20,14 @@ using model::Scenario;
 /// its square.
 constexpr std::int64_t kWidestPrompt = 64;
 
+/// What the queries of a thrifty scenario may cost: each row of a query costs its lanes, and the
+/// rest of what is done for it as much as this many lanes more.
+constexpr std::int64_t kRowLanes = 24;
+constexpr std::int64_t kMostQueryLanes = 1024;
+
+/// Lanes of keys and values that a thrifty scenario may be loaded with.
+constexpr std::int64_t kMostPastLanes = 1536;
+
 class StepDrawing {
  public:
   StepDrawing(const Capabilities& target, Family family, Draw& draw, StepSizes sizes,
@@ -40,7 +48,7 @@ class StepDrawing {
   std::int64_t run() {
     if (sizes_.context > 0) {
       draw_context();
-    } else if (target_.has("load") && draw_.percent(35)) {
+    } else if (target_.has("load") && draw_.percent(sizes_.thrifty ? 35 : 60)) {
       draw_past();
     }
     const std::int64_t events =
@@ -80,10 +88,27 @@ class StepDrawing {
     return draw_.between(1, rarely(20) ? 120 : 12);
   }
 
+  /// `count`, or as many queries of every entry as the scenario may still ask; one in any case.
+  std::int64_t affordable(std::int64_t count) {
+    if (!sizes_.thrifty) return count;
+    const std::int64_t each = s_.batch * s_.query_heads * (kRowLanes + s_.head_size);
+    count = std::min(count, std::max<std::int64_t>(1, query_lanes_ / each));
+    query_lanes_ -= count * each;
+    return count;
+  }
+
+  std::int64_t affordable_past(std::int64_t count) const {
+    if (!sizes_.thrifty) return count;
+    const std::int64_t each = s_.batch * s_.kv_heads * (s_.head_size + s_.value_head_size);
+    return std::min(count, std::max<std::int64_t>(1, kMostPastLanes / each));
+  }
+
   /// Edges of tiles, blocks and splits of keys, where a kernel changes its path.
   std::int64_t tile_length() {
-    return draw_.pick({16, 32, 64, 64, 128, 256, rarely(2) ? 512 : 32, rarely(4) ? 1024 : 64}) +
-           draw_.between(-1, 1);
+    const std::int64_t edge = sizes_.thrifty
+                                  ? draw_.pick({16, 32, 64, 64, 128, 256})
+                                  : draw_.pick({64, 128, 256, 512, 512, rarely(2) ? 1024 : 512});
+    return edge + draw_.between(-1, 1);
   }
 
   /// Every query of a prompt costs as much as the keys before it, so wide ones are rare.
@@ -160,15 +185,15 @@ class StepDrawing {
     if (shortest == 0) return;
     // As many as a prompt may have: each costs as much as the keys before it.
     const std::int64_t many = sizes_.context > 0 ? 2 : 65;
-    const std::int64_t queries =
-        std::min<std::int64_t>(shortest, draw_.pick({1, 1, 2, 3, rarely(3) ? many : 4}));
+    const std::int64_t queries = affordable(
+        std::min<std::int64_t>(shortest, draw_.pick({1, 1, 2, 3, rarely(3) ? many : 4})));
     s_.steps.emplace_back(Append{for_entries(0), for_entries(queries), generation_});
   }
 
   void draw_past() {
-    Past past{for_entries(rarely(6) ? tile_length() : notable_length())};
+    Past past{for_entries(affordable_past(rarely(6) ? tile_length() : notable_length()))};
     if (!uniform_entries() && draw_.percent(60)) {
-      for (auto& n : past.tokens) n = notable_length();
+      for (auto& n : past.tokens) n = affordable_past(notable_length());
     }
     note(past.tokens);
     s_.steps.emplace_back(past);
@@ -177,7 +202,7 @@ class StepDrawing {
   bool draw_rollback() {
     Rollback rollback{for_entries(0)};
     const bool behind = sizes_.context > 0;
-    const bool deep = target_.has("checks_rollback") && draw_.percent(behind ? 15 : 8);
+    const bool deep = target_.has("checks_rollback") && draw_.percent(behind ? 30 : 8);
     for (std::size_t b = 0; b < lengths_.size(); ++b) {
       const std::int64_t exact = layout_->max_exact_rollback(lengths_[b]);
       const std::int64_t most = deep ? lengths_[b] : exact;
@@ -225,7 +250,7 @@ class StepDrawing {
 
   void draw_append() {
     const bool chunk = !gqa() || s_.batch == 1 || longest() == 0 || target_.has("batched_chunks");
-    const std::int64_t count = s_.steps.empty() ? prompt_length() : step_tokens();
+    const std::int64_t count = affordable(s_.steps.empty() ? prompt_length() : step_tokens());
     Append step{for_entries(chunk ? count : 1), {}, generation_};
     if (s_.batch > 1 && may_be_ragged() && draw_.percent(50)) {
       const bool idle =
@@ -257,6 +282,7 @@ class StepDrawing {
   std::unique_ptr<model::Layout> layout_;
   std::vector<std::int64_t> lengths_;
   std::int64_t longest_ = 0;
+  std::int64_t query_lanes_ = kMostQueryLanes;  // That may still be asked.
   std::int64_t generation_ = 0;
   bool rollbacks_ = false, questions_ = false, single_tokens_ = false;
 };

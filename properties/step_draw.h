@@ -15,6 +15,9 @@ enum class Family { gqa_block, gqa_full, attention_past, attention_nonpad };
 struct StepSizes {
   int size = 0;              ///< 0 to 100: how many steps there may be.
   std::int64_t context = 0;  ///< Length that the judged queries have about; 0 = any.
+  /// Whether steps are cut to what a scenario of this width may cost: many tokens come with few
+  /// heads and lanes, and the other way round.
+  bool thrifty = false;
 };
 
 /// Fills scenario.steps; shape, cache and features come first.

@@ -134,15 +134,42 @@ class Padding final : public TensorChange {
   double value_;
 };
 
+/// Of elements with `fraction` bits behind the exponent: those of normal numbers by their exponent
+/// alone.
+template <class Bits>
+void scale_bits(Tensor& tensor, int fraction, int exponent) {
+  constexpr int kAll = 8 * sizeof(Bits);
+  const auto top = static_cast<std::int64_t>((Bits{1} << (kAll - 1 - fraction)) - 1);
+  for (std::byte* at = tensor.bytes.data(); at != tensor.bytes.data() + tensor.bytes.size();
+       at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, at, sizeof bits);
+    const auto field = static_cast<std::int64_t>(bits >> fraction) & top;
+    if (field == top) continue;  // Infinite, or no number.
+    if (field > 0 && field + exponent > 0) {
+      if (field + exponent >= top) continue;
+      bits = static_cast<Bits>(bits + static_cast<Bits>(static_cast<Bits>(exponent) << fraction));
+      std::memcpy(at, &bits, sizeof bits);
+      continue;
+    }
+    // Zeros and subnormal numbers, before or after.
+    const model::ElementType type = to_model(tensor.type);
+    const double scaled = std::ldexp(model::load_element(type, at), exponent);
+    if (std::abs(scaled) <= model::largest_finite(type)) model::store_element(type, scaled, at);
+  }
+}
+
 /// Times 2^exponent, element by element; what would overflow, such as a poison, stays.
 void scale(Tensor& tensor, int exponent) {
-  const std::size_t width = kernels::element_bytes(tensor.type);
-  const model::ElementType type = to_model(tensor.type);
-  const double factor = std::ldexp(1.0, exponent), largest = model::largest_finite(type);
-  for (std::byte* at = tensor.bytes.data(); at != tensor.bytes.data() + tensor.bytes.size();
-       at += width) {
-    const double scaled = model::load_element(type, at) * factor;
-    if (std::abs(scaled) <= largest) model::store_element(type, scaled, at);
+  switch (tensor.type) {
+    case kernels::ElementType::f16:
+      return scale_bits<std::uint16_t>(tensor, 10, exponent);
+    case kernels::ElementType::bf16:
+      return scale_bits<std::uint16_t>(tensor, 7, exponent);
+    case kernels::ElementType::f64:
+      return scale_bits<std::uint64_t>(tensor, 52, exponent);
+    default:
+      return scale_bits<std::uint32_t>(tensor, 23, exponent);
   }
 }
 

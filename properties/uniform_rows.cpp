@@ -16,10 +16,22 @@ double sink_mass(const model::Scenario& launch, std::int64_t head) {
 UniformRows::UniformRows(const model::Scenario& launch, const model::ArithmeticProfile& profile)
     : launch_(launch), bound_(profile) {}
 
-const UniformRows::Lane& UniformRows::lane(std::int64_t head, std::int64_t keys, std::int64_t lit) {
+bool lane_hides_a_key(double output, double bound, std::int64_t lanes, std::int64_t keys,
+                      double mass) {
+  double part = 1 - output;
+  if (lanes == 1) part = keys > 1 ? std::min(output, part) : std::max(output, part);
+  return part / (mass + 1) <= 2 * bound;
+}
+
+const UniformRows::Lane& UniformRows::find(std::int64_t head, std::int64_t keys, std::int64_t lit) {
   static constexpr Lane kNothing;
   if (keys == 0) return kNothing;
   Shared& row = shared(head, keys);
+  if (lit < kFew) {
+    Lane& lane = row.few[static_cast<std::size_t>(lit)];
+    if (lane.bound == 0) lane = made(row, lit);
+    return lane;
+  }
   for (const auto& [known, lane] : row.lanes) {
     if (known == lit) return lane;
   }
@@ -27,10 +39,10 @@ const UniformRows::Lane& UniformRows::lane(std::int64_t head, std::int64_t keys,
 }
 
 UniformRows::Shared& UniformRows::shared(std::int64_t head, std::int64_t keys) {
-  const std::int64_t sink_of = launch_.head_sink ? head : 0;
-  if (last_ != nullptr && last_->sink_of == sink_of && last_->keys == keys) return *last_;
-  Shared& row = rows_[{sink_of, keys}];
-  row.sink_of = sink_of;
+  const std::int64_t sink = sink_of(head);
+  if (last_ != nullptr && last_->sink_of == sink && last_->keys == keys) return *last_;
+  Shared& row = rows_[{sink, keys}];
+  row.sink_of = sink;
   row.keys = keys;
   last_ = &row;
   return row;
@@ -75,6 +87,8 @@ UniformRows::Lane UniformRows::made(const Shared& shared, std::int64_t lit) {
     sums.widest = std::max(sums.widest, o);
   }
   lane.bound = bound_.terms(sums, o).total();
+  lane.hides_a_key = lane_hides_a_key(o, lane.bound, launch_.value_head_size, shared.keys,
+                                      n + sink_mass(launch_, shared.sink_of));
   return lane;
 }
 

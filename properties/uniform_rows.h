@@ -4,6 +4,7 @@
 // bound is that of the exact model, and rows of the same n, c and e share it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -17,11 +18,19 @@ namespace kvcheck::properties {
 /// What the sink of a head weighs where a key with logit 0 weighs 1; 0 where there is none.
 double sink_mass(const model::Scenario& launch, std::int64_t head);
 
+/// Whether one key more could hide in a lane. It changes one that shows c of n keys from c/n to
+/// c/(n+1) or (c+1)/(n+1), and hides when even the larger change stays within the bound. `mass` is
+/// n and what the sink weighs. In a single lane the key may be either, so the smaller counts; but
+/// beside one key or none some digit changes by the larger.
+bool lane_hides_a_key(double output, double bound, std::int64_t lanes, std::int64_t keys,
+                      double mass);
+
 class UniformRows {
  public:
   /// One output element, right to a few units of double, and how far a target may be from it.
   struct Lane {
     double output = 0, bound = 0;
+    bool hides_a_key = false;  ///< See lane_hides_a_key(); false where the row sees no key.
   };
 
   /// \pre the profile is that of the oracle for `launch`, whose cache is not quantised. The launch
@@ -29,16 +38,30 @@ class UniformRows {
   UniformRows(const model::Scenario& launch, const model::ArithmeticProfile& profile);
 
   /// A lane in which `lit` of the `keys` keys that `head` sees have the value 1, the others 0.
+  /// Valid until the next call.
   /// \pre 0 <= lit <= keys
-  const Lane& lane(std::int64_t head, std::int64_t keys, std::int64_t lit);
+  const Lane& lane(std::int64_t head, std::int64_t keys, std::int64_t lit) {
+    if (last_ != nullptr && last_->keys == keys && last_->sink_of == sink_of(head) && lit < kFew &&
+        last_->few[static_cast<std::size_t>(lit)].bound > 0) {
+      return last_->few[static_cast<std::size_t>(lit)];
+    }
+    return find(head, keys, lit);
+  }
 
  private:
+  static constexpr std::int64_t kFew = 4;
+
   /// Rows of one sink and number of keys.
   struct Shared {
     std::int64_t sink_of = 0;  // The head whose sink it is.
     std::int64_t keys = 0;
-    std::vector<std::pair<std::int64_t, Lane>> lanes;  // By lit keys, as far as asked.
+    std::array<Lane, kFew> few;                        // [lit], with the bound 0 until asked.
+    std::vector<std::pair<std::int64_t, Lane>> lanes;  // By more lit keys, as far as asked.
   };
+
+  /// The head whose sink the rows of `head` have.
+  std::int64_t sink_of(std::int64_t head) const { return launch_.head_sink ? head : 0; }
+  const Lane& find(std::int64_t head, std::int64_t keys, std::int64_t lit);
 
   Shared& shared(std::int64_t head, std::int64_t keys);
   void set_row(const Shared& shared);

@@ -54,6 +54,7 @@ Comparison compare_variant(Case& c, const Variant& variant, bool bitwise) {
   const model::Timeline timeline(variant.scenario);
   const model::Fill fill(variant.scenario, timeline);
   ExecuteOptions options = variant.options;
+  options.rows = &c.rows();
   options.rows_at.assign(variant.scenario.steps.size(), false);
   for (const auto& [here, there] : variant.same_state) {
     if (!c.timeline().steps()[here].defined) break;
@@ -70,7 +71,8 @@ Comparison compare_variant(Case& c, const Variant& variant, bool bitwise) {
     }
     return result;
   }
-  const OtherRun other{variant.scenario, timeline, run, variant.first_entry, variant.smallest};
+  const OtherRun other{variant.scenario,    timeline,         run,
+                       variant.first_entry, variant.smallest, &result.spared};
   for (const auto& [here, there] : variant.same_state) {
     if (!c.timeline().steps()[here].defined || !timeline.steps()[there].defined) break;
     result.difference = compare_rows(c, other, here, there, bitwise);

@@ -40,6 +40,7 @@ struct Comparison {
   std::optional<Kind> broke_as;  ///< Where the target broke, rather than refused.
   bool shares_queries = false;
   bool shares_rows = false;
+  bool spared = false;  ///< Outputs below Variant::smallest differ.
 };
 
 /// Runs a variant and compares it with the main run: rows of the positions that both caches hold,

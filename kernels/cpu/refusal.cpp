@@ -14,9 +14,11 @@ constexpr std::int64_t kMaxBytes = std::int64_t{1} << 31;
 
 }  // namespace
 
-std::string shape_text(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+std::string shape_text(std::span<const std::int64_t> shape) {
+  return fmt::format("[{}]", fmt::join(shape, ","));
+}
 
-std::optional<std::int64_t> bytes_of(ElementType type, const Shape& shape) {
+std::optional<std::int64_t> bytes_of(ElementType type, std::span<const std::int64_t> shape) {
   auto bytes = static_cast<std::int64_t>(element_bytes(type));
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   for (const std::int64_t extent : shape) {
@@ -32,7 +34,7 @@ bool rows_fit(const SessionConfig& config, std::int64_t entries, std::int64_t ro
 }
 
 Reason check_tensor(std::string_view field, const Tensor& tensor, ElementType type,
-                    const Shape& shape) {
+                    std::span<const std::int64_t> shape) {
   const std::optional<std::int64_t> bytes = bytes_of(type, shape);
   if (!bytes) {
     return refuse(field, shape_text(shape), "must not exceed 2 GiB; send fewer tokens");
@@ -42,7 +44,7 @@ Reason check_tensor(std::string_view field, const Tensor& tensor, ElementType ty
     return refuse(field, to_string(tensor.type),
                   fmt::format("its element type must be {}", to_string(type)));
   }
-  if (tensor.shape != shape) {
+  if (!std::ranges::equal(tensor.shape, shape)) {
     return refuse(field, shape_text(tensor.shape),
                   fmt::format("its shape must be {}", shape_text(shape)));
   }

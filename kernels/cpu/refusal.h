@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,16 +39,24 @@ inline bool concatenates(const SessionConfig& config) {
 }
 
 /// Bytes of a tensor, or nothing when they do not fit 2 GiB. \pre no negative extent
-std::optional<std::int64_t> bytes_of(ElementType type, const Shape& shape);
+std::optional<std::int64_t> bytes_of(ElementType type, std::span<const std::int64_t> shape);
+inline std::optional<std::int64_t> bytes_of(ElementType type,
+                                            std::initializer_list<std::int64_t> shape) {
+  return bytes_of(type, std::span(shape.begin(), shape.size()));
+}
 
 /// Whether keys and values of `rows` rows stay within 2 GiB each.
 bool rows_fit(const SessionConfig& config, std::int64_t entries, std::int64_t rows);
 
 /// Element type, shape and byte count of a tensor; one without elements need not be spelled out.
 Reason check_tensor(std::string_view field, const Tensor& tensor, ElementType type,
-                    const Shape& shape);
+                    std::span<const std::int64_t> shape);
+inline Reason check_tensor(std::string_view field, const Tensor& tensor, ElementType type,
+                           std::initializer_list<std::int64_t> shape) {
+  return check_tensor(field, tensor, type, std::span(shape.begin(), shape.size()));
+}
 
 /// "[1,2,3]".
-std::string shape_text(const Shape& shape);
+std::string shape_text(std::span<const std::int64_t> shape);
 
 }  // namespace kvcheck::kernels

@@ -18,14 +18,14 @@ Arithmetic unfused() {
   return arithmetic;
 }
 
-/// Online softmax over tiles of at least 16 keys, whose partial results (of warps, of splits, and a
-/// sink) are merged. A key's tile and the merges behind it are no more than there are tiles of 16
-/// before a context is long, and 11 where it is short.
+/// Online softmax over tiles, whose partial results (of warps, of splits, and a sink) are merged.
+/// Where a mask leaves one key of each tile, every one of them may raise the maximum of all before
+/// it, so a key meets as many rescales as there are other keys.
 Arithmetic tiled() {
   Arithmetic arithmetic = unfused();
-  arithmetic.rescale_block = 16;
+  arithmetic.rescale_block = 1;
   arithmetic.max_rescales = std::int64_t{1} << 30;
-  arithmetic.splits = 11;
+  arithmetic.splits = 2;
   return arithmetic;
 }
 

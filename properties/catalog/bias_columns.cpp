@@ -4,6 +4,7 @@
 // shows and -infinity to what it hides: the same output as under the boolean mask of these sets.
 // Both are judged by the exact model, within the bound.
 #include <limits>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -61,17 +62,19 @@ class MaskRow {
   std::int64_t own_ = -1;   // The query's own key, where it may not be hidden.
 };
 
-/// What `element(entry, row, head, lane)` gives, in the shape [entry][row][head][lane].
-template <class Element>
-LiteralTensor tensor_of(const std::vector<std::int64_t>& shape, Element element) {
+/// What `fill_row(entry, row, head, lanes)` writes, in the shape [entry][row][head][lane].
+template <class FillRow>
+LiteralTensor tensor_of(const std::vector<std::int64_t>& shape, FillRow fill_row) {
   LiteralTensor tensor{shape, {}};
   if (shape.empty()) return tensor;
+  const auto lanes = static_cast<std::size_t>(shape[3]);
+  tensor.values.resize(static_cast<std::size_t>(shape[0] * shape[1] * shape[2]) * lanes, 0.0);
+  std::span<double> rest(tensor.values);
   for (std::int64_t a = 0; a < shape[0]; ++a) {
     for (std::int64_t b = 0; b < shape[1]; ++b) {
       for (std::int64_t h = 0; h < shape[2]; ++h) {
-        for (std::int64_t l = 0; l < shape[3]; ++l) {
-          tensor.values.push_back(element(a, b, h, l));
-        }
+        fill_row(a, b, h, rest.first(lanes));
+        rest = rest.subspan(lanes);
       }
     }
   }
@@ -85,22 +88,24 @@ void spell_out(const Case& c, std::size_t step, std::int64_t generation, Scenari
       append ? append->tensors : std::get<model::Past>(out.steps[step]).tensors;
   const auto& entries = c.timeline().steps()[step].entries;
   const std::int64_t own_generation = append ? append->generation : 0;
-  const auto state = [&](std::int64_t b) { return entries[static_cast<std::size_t>(b)]; };
+  const auto state = [&](std::int64_t b) -> const model::EntryStep& {
+    return entries[static_cast<std::size_t>(b)];
+  };
   const auto token = [&](std::int64_t b, std::int64_t i) {
     return model::Token{{(append ? state(b).past : 0) + i}, own_generation};
   };
   const auto live = [&](std::int64_t b, std::int64_t i) {
     return i < state(b).length - (append ? state(b).past : 0);
   };
-  tensors.k = tensor_of(shapes.k, [&](auto b, auto i, auto h, auto l) {
-    return live(b, i) ? c.fill().key(b, h, token(b, i), l) : 0.0;
+  tensors.k = tensor_of(shapes.k, [&](auto b, auto i, auto h, std::span<double> lanes) {
+    if (live(b, i)) c.fill().key_row(b, h, token(b, i), lanes);
   });
-  tensors.v = tensor_of(shapes.v, [&](auto b, auto i, auto h, auto l) {
-    return live(b, i) ? c.fill().value(b, h, token(b, i), l) : 0.0;
+  tensors.v = tensor_of(shapes.v, [&](auto b, auto i, auto h, std::span<double> lanes) {
+    if (live(b, i)) c.fill().value_row(b, h, token(b, i), lanes);
   });
   if (!append) return;
-  tensors.q = tensor_of(shapes.q, [&](auto b, auto i, auto h, auto l) {
-    return i < state(b).queries ? c.fill().query(step, b, h, i, l) : 0.0;
+  tensors.q = tensor_of(shapes.q, [&](auto b, auto i, auto h, std::span<double> lanes) {
+    if (i < state(b).queries) c.fill().query_row(step, b, h, i, lanes);
   });
   append->generation = generation;
   if (shapes.mask.empty()) return;

@@ -15,13 +15,13 @@ namespace {
 constexpr const char* kPromise = "rollback_bits";
 
 /// The variant with drafts before its steps; empty when none is exact.
-std::optional<Variant> drafted(const Case& c, const Variant& way) {
+std::optional<Variant> drafted(const Case& c, const Variant& way, bool in_words) {
   const bool chunks = way.scenario.batch == 1 || way.scenario.op == model::Operator::attention ||
                       c.capabilities().has("batched_chunks");
   Drafted with = with_drafts(way.scenario, model::Timeline(way.scenario), chunks);
   if (with.drafts == 0) return std::nullopt;
   Variant result = way;
-  result.words = "with drafts that are rolled back (" + with.in_words() + ")";
+  if (in_words) result.words = "with drafts that are rolled back (" + with.in_words() + ")";
   std::vector<StepPair> moved;
   for (std::size_t i = 0; i < with.places.size(); ++i) moved.emplace_back(i, with.places[i]);
   follow(result.same_state, moved);
@@ -30,7 +30,7 @@ std::optional<Variant> drafted(const Case& c, const Variant& way) {
 }
 
 Judgement judge(Case& c) {
-  const auto way = drafted(c, unchanged(c));
+  const auto way = drafted(c, unchanged(c), true);
   if (!way) return Judgement::skipped("no draft can be rolled back exactly here");
   return judge_variants(c, {*way},
                         {.kind = Kind::rollback_difference,
@@ -41,7 +41,7 @@ Judgement judge(Case& c) {
 bool turn(Case& c, std::vector<Variant>& ways, Draw&) {
   std::vector<Variant> turned;
   for (const Variant& way : ways) {
-    auto with = drafted(c, way);
+    auto with = drafted(c, way, false);
     if (!with) return false;
     turned.push_back(std::move(*with));
   }

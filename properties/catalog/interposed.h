@@ -1,24 +1,14 @@
 // Interposed: a case run with its requests changed on the way to the target.
 #pragma once
 
-#include <cstddef>
-#include <functional>
+#include <cstdint>
+#include <span>
 
 #include "kernels/target.h"
 #include "properties/case.h"
 #include "properties/execution.h"
 
 namespace kvcheck::properties {
-
-/// What is done between the harness and the target; empty members do nothing. Steps are those of
-/// the scenario.
-struct Interposer {
-  std::function<void(kernels::SessionConfig&)> config;
-  std::function<void(std::size_t step, kernels::StepRequest&)> append;
-  std::function<void(std::size_t step, kernels::LoadRequest&)> load;
-  /// Before the step is asked: may ask the target other things.
-  std::function<void(std::size_t step, kernels::Session&)> before;
-};
 
 /// Runs `scenario` on the case's target in the way of execute(). A target that answers from the
 /// scenario (told_target.h) has no requests to change: nothing is run.

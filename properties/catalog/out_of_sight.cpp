@@ -192,7 +192,7 @@ std::optional<Judgement> compare_outputs(Case& c, const Shifted& other, const Ex
         for (std::int64_t l = 0; l < s.value_head_size; ++l, ++compared) {
           const double x = output_at(*mine, b, q, h, l), y = output_at(*theirs, b, q, h, l);
           const auto at = model::element_index(s, expected, b, q, h, l);
-          if (x == y || std::abs(x - y) <= 2 * expected.bound[at].total()) continue;
+          if (x == y || std::abs(x - y) <= 2 * expected.bound[at]) continue;
           if (!std::isfinite(x)) continue;  // Of another property.
           return differs(c, Kind::influence, step, b, h, other,
                          fmt::format("head {}, lane {}: the query at position {} gives {:.9g}, "

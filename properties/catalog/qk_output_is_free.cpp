@@ -1,5 +1,6 @@
 // values.qk_output_is_free: asking for more changes no output.
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -14,12 +15,17 @@ using model::QkOutput;
 
 constexpr const char* kPromise = "format_bits";
 
-/// Other intermediates that the case could ask for, or none.
-std::vector<QkOutput> others(Case& c) {
+constexpr QkOutput kAll[] = {QkOutput::none, QkOutput::raw, QkOutput::softcapped, QkOutput::biased,
+                             QkOutput::probabilities};
+
+/// Other intermediates that the case could ask for, or none; of kAll from `first` on, the first
+/// `most`.
+std::vector<QkOutput> others(Case& c, std::size_t first, std::size_t most) {
   std::vector<QkOutput> result;
-  for (const QkOutput asked : {QkOutput::none, QkOutput::raw, QkOutput::softcapped,
-                               QkOutput::biased, QkOutput::probabilities}) {
-    model::Scenario other = c.scenario();
+  if (!c.capabilities().has("qk_output") && c.scenario().qk_output == QkOutput::none) return result;
+  model::Scenario other = c.scenario();
+  for (std::size_t i = 0; i < std::size(kAll) && result.size() < most; ++i) {
+    const QkOutput asked = kAll[(first + i) % std::size(kAll)];
     other.qk_output = asked;
     if (asked == c.scenario().qk_output || !cannot_run(c.target(), other).empty()) continue;
     result.push_back(asked);
@@ -30,7 +36,7 @@ std::vector<QkOutput> others(Case& c) {
 /// out(and nothing else) = out(and an intermediate) = out(and the rows of the cache).
 Judgement judge(Case& c) {
   std::vector<Variant> variants;
-  for (const QkOutput asked : others(c)) {
+  for (const QkOutput asked : others(c, 0, std::size(kAll))) {
     variants.push_back(unchanged(c));
     variants.back().words = fmt::format("with qk_output {}", to_string(asked));
     variants.back().scenario.qk_output = asked;
@@ -49,9 +55,7 @@ Judgement judge(Case& c) {
 /// Where the case asks for an intermediate, other ways need it to be compared.
 bool turn(Case& c, std::vector<Variant>& ways, Draw& draw) {
   if (c.scenario().qk_output != QkOutput::none) return false;
-  const std::vector<QkOutput> choices = others(c);
-  if (!choices.empty()) {
-    const QkOutput asked = draw.pick(choices);
+  for (const QkOutput asked : others(c, static_cast<std::size_t>(draw.between(0, 4)), 1)) {
     for (Variant& way : ways) way.scenario.qk_output = asked;
   }
   // Rows are asked for behind about every other step, and behind the last.

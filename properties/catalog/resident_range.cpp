@@ -48,7 +48,8 @@ Judgement wrong_row(Case& c, RowContent& content, const kernels::CacheRows& rows
 
 Judgement judge(Case& c) {
   const Execution& execution = c.execution();
-  RowContent content(c.scenario(), c.timeline(), c.fill(), c.roundoff());
+  RowContent content(c.scenario(), c.timeline(), c.fill(), c.roundoff(),
+                     c.oracle().operands(c.roundoff()));
   std::int64_t compared = 0;
   for (std::size_t i = 0; i < execution.steps.size(); ++i) {
     const StepAnswer& answer = execution.steps[i];

@@ -88,11 +88,19 @@ Variant cut_anew(const Variant& way) {
   return split;
 }
 
+constexpr std::size_t kSplits = 3;
+
+/// The variant split in one of kSplits ways.
+Variant split_by(std::size_t how, const Variant& way) {
+  std::vector<StepPair> moved;
+  return how == 0 ? one_by_one(way) : how == 1 ? merged(way, moved) : cut_anew(way);
+}
+
 /// Every other split of a variant.
 std::vector<Variant> splits(const Variant& way) {
-  std::vector<StepPair> moved;
   std::vector<Variant> others;
-  for (Variant& split : std::vector{one_by_one(way), merged(way, moved), cut_anew(way)}) {
+  for (std::size_t how = 0; how < kSplits; ++how) {
+    Variant split = split_by(how, way);
     const auto same = [&](const Variant& other) { return other.scenario == split.scenario; };
     if (split.scenario == way.scenario || std::any_of(others.begin(), others.end(), same)) continue;
     others.push_back(std::move(split));
@@ -113,11 +121,12 @@ Judgement judge(Case& c) {
 bool turn(Case& c, std::vector<Variant>& ways, Draw& draw) {
   std::vector<Variant> turned;
   for (const Variant& way : ways) {
-    std::vector<Variant> others = splits(way);
-    const std::int64_t first = draw.between(0, 2);
-    for (std::size_t i = 0; i < others.size(); ++i) {
-      Variant& other = others[(static_cast<std::size_t>(first) + i) % others.size()];
-      if (!cannot_run(c.target(), other.scenario).empty()) continue;
+    const auto first = static_cast<std::size_t>(draw.between(0, kSplits - 1));
+    for (std::size_t i = 0; i < kSplits; ++i) {
+      Variant other = split_by((first + i) % kSplits, way);
+      if (other.scenario == way.scenario || !cannot_run(c.target(), other.scenario).empty()) {
+        continue;
+      }
       turned.push_back(std::move(other));
       break;
     }

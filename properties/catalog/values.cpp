@@ -1,5 +1,6 @@
 // values.within_bound: every output lies within its rounding-error bound of the exact one.
 #include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -44,15 +45,19 @@ Judgement failure(Case& c, std::size_t step, const Worst& worst) {
 Worst worst_of_step(Case& c, std::size_t step, const kernels::Tensor& output) {
   const auto& s = c.scenario();
   Worst worst;
+  std::vector<double> observed(static_cast<std::size_t>(s.value_head_size));
+  std::vector<double> ratios(observed.size());
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const auto& state = c.timeline().steps()[step].entries[static_cast<std::size_t>(b)];
     for (std::int64_t i = 0; i < state.queries; ++i) {
       for (std::int64_t h = 0; h < s.query_heads; ++h) {
-        for (std::int64_t l = 0; l < s.value_head_size; ++l) {
-          const double observed = output_at(output, b, i, h, l);
-          const double ratio = c.oracle().bound_ratio(step, b, i, h, l, observed);
-          if (c.ratio_sink) c.ratio_sink(ratio);
-          if (ratio > worst.ratio) worst = {ratio, observed, b, i, h, l};
+        output_row(output, b, i, h, observed);
+        c.oracle().bound_ratios(step, b, i, h, observed, ratios);
+        for (std::size_t l = 0; l < ratios.size(); ++l) {
+          if (c.ratio_sink) c.ratio_sink(ratios[l]);
+          if (ratios[l] > worst.ratio) {
+            worst = {ratios[l], observed[l], b, i, h, static_cast<std::int64_t>(l)};
+          }
         }
       }
     }

@@ -127,7 +127,7 @@ void ExpectAnswer::add_outputs(Json& json) {
   };
   json["outputs"] = per_query([&](auto... at) { return oracle_.exact_output(step_, at...); });
   json["bound"] = per_query([&](std::int64_t b, std::int64_t i, std::int64_t h, std::int64_t c) {
-    return number_json(expected.bound[model::element_index(s_, expected, b, i, h, c)].total());
+    return number_json(expected.bound[model::element_index(s_, expected, b, i, h, c)]);
   });
 }
 

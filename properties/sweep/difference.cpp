@@ -95,7 +95,7 @@ class Comparison {
     const double y = element(*other_.steps[step].result.output, at);
     const auto& expected = main_.oracle().expected(step);
     const double bound =
-        expected.bound[model::element_index(s, expected, entry, query, head, lane)].total();
+        expected.bound[model::element_index(s, expected, entry, query, head, lane)];
     const double distance = std::abs(x - y);
     const double ratio = !std::isfinite(distance) ? kInfinity
                          : distance == 0          ? 0

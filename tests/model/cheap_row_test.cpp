@@ -2,10 +2,13 @@
 #include "model/cheap_row.h"
 
 #include <functional>
+#include <random>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "tests/model/random_row.h"
 
 namespace kvcheck::model {
 namespace {
@@ -25,7 +28,7 @@ struct Given {
   }
 };
 
-void expect_same(const CheapRow& a, const CheapRow& b, std::size_t change) {
+void expect_same(CheapRow& a, CheapRow& b, std::size_t change) {
   for (std::size_t lane = 0; lane < 2; ++lane) {
     EXPECT_EQ(a.output(lane), b.output(lane)) << change;
     EXPECT_EQ(a.bound(lane).total(), b.bound(lane).total()) << change;
@@ -92,6 +95,25 @@ TEST(CheapRow, RowsBeforeLeaveNoTrace) {
       expect_same(used, fresh, change);
     }
   }
+}
+
+/// All lanes at once, in a loop of its own where nothing is out of the ordinary.
+TEST(CheapRow, BoundsAreThoseOfEveryLane) {
+  std::mt19937_64 random(4);
+  int plain = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const RandomRow given(random);
+    CheapRow row(random_profile(random));
+    row.evaluate(given.input, given.lanes);
+    std::vector<double> bounds(given.lanes);
+    row.bounds(bounds);
+    for (std::size_t lane = 0; lane < given.lanes; ++lane) {
+      EXPECT_EQ(bounds[lane], row.bound(lane).total()) << i;
+    }
+    plain += row.bound().is_plain() ? 1 : 0;
+  }
+  EXPECT_GT(plain, 2500);
+  EXPECT_LT(plain, 5000);
 }
 
 TEST(CheapRow, SaysWhetherAnythingIsNew) {

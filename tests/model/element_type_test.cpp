@@ -166,7 +166,7 @@ TEST(ElementType, NamesReadBack) {
   EXPECT_EQ(element_bytes(ElementType::f64), 8u);
 }
 
-TEST(ElementTypes, RowsAreRoundedAndStoredLikeTheirElements) {
+TEST(ElementTypes, RowsAreRoundedStoredAndLoadedLikeTheirElements) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> given{0.0,     -0.0,     1.0 / 3,   -1e-41, 6e-8, 65519.9, 65520.0,
                                   3.39e38, -3.41e38, kInfinity, nan,    0.1,  5e-324,  2.5};
@@ -177,7 +177,11 @@ TEST(ElementTypes, RowsAreRoundedAndStoredLikeTheirElements) {
     store_elements(type, given, row.data());
     std::vector<double> rounded = given;
     round_row(type, rounded);
+    std::vector<double> loaded(given.size());
+    load_elements(type, row.data(), loaded);
     for (std::size_t i = 0; i < given.size(); ++i) {
+      const double one = load_element(type, row.data() + i * width);
+      EXPECT_EQ(std::bit_cast<std::uint64_t>(loaded[i]), std::bit_cast<std::uint64_t>(one));
       store_element(type, given[i], single.data());
       EXPECT_EQ(std::memcmp(row.data() + i * width, single.data(), width), 0) << given[i];
       const double alone = round_to(type, given[i]);

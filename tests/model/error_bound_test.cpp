@@ -219,6 +219,27 @@ TEST(RowBound, FewKeysAreRankedAsMany) {
   }
 }
 
+/// Two halves, merged once: all keys may be rescaled then but the one that none other exceeds.
+TEST(RowBound, OneMergeRescalesAllButTheLargestKey) {
+  ArithmeticProfile profile;
+  profile.splits = 2;
+  profile.accumulator_roundoff = 0x1p-50;
+  for (const int count : {2, 5, 40}) {
+    std::vector<KeyTerm> keys;
+    for (int j = 0; j < count; ++j) keys.push_back(key_of(j % 7, j % 7, 0, 1.0 / count));
+    keys[1] = key_of(9, 9, 0, 1.0 / count);
+    RowBound bound(profile);
+    bound.set_row(1, keys, 1.6);
+    for (std::size_t j = 0; j < keys.size(); ++j) {
+      EXPECT_NEAR(std::log1p(bound.growth()[j]) / profile.exp_error, j == 1 ? 1 : 2, 1e-3) << j;
+    }
+    // Of two largest, either may exceed the other.
+    keys[0] = keys[1];
+    bound.set_row(1, keys, 1.6);
+    EXPECT_NEAR(std::log1p(bound.growth()[1]) / profile.exp_error, 2, 1e-3);
+  }
+}
+
 TEST(RowBound, RowsBeforeLeaveNoTrace) {
   ArithmeticProfile profile;
   profile.max_rescales = 7;

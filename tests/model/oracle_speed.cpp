@@ -53,7 +53,7 @@ Count answer(const Scenario& scenario) {
     for (std::int64_t i = 0; i < append->queries[0]; ++i) {
       for (std::int64_t h = 0; h < scenario.query_heads; ++h) {
         for (std::int64_t c = 0; c < scenario.value_head_size; ++c, ++at) {
-          const double observed = expected.output[at] + expected.bound[at].total() / 4;
+          const double observed = expected.output[at] + expected.bound[at] / 4;
           oracle.bound_ratio(step, 0, i, h, c, observed);
           ++count.outputs;
         }

@@ -142,7 +142,7 @@ TEST(Oracle, RowsThatSeeNothingAreExactlyZero) {
         continue;
       }
       EXPECT_EQ(expected.output[i], 0);
-      EXPECT_EQ(expected.bound[i].total(), 0);
+      EXPECT_EQ(expected.bound[i], 0);
       EXPECT_EQ(oracle.bound_ratio(0, 0, query, 0, lane, 0.0), 0);
       EXPECT_EQ(oracle.bound_ratio(0, 0, query, 0, lane, -0.0), 0);
       EXPECT_EQ(oracle.bound_ratio(0, 0, query, 0, lane, 5e-324),
@@ -162,7 +162,7 @@ TEST(Oracle, ShorterEntriesLeaveTheirTailAtZero) {
   EXPECT_NE(expected.output[at(s, expected, 1, 0, 0, 0)], 0);
   for (std::int64_t query = 1; query < 3; ++query) {
     EXPECT_EQ(expected.output[at(s, expected, 1, query, 3, 7)], 0);
-    EXPECT_EQ(expected.bound[at(s, expected, 1, query, 3, 7)].total(), 0);
+    EXPECT_EQ(expected.bound[at(s, expected, 1, query, 3, 7)], 0);
   }
 }
 
@@ -235,20 +235,37 @@ TEST(Oracle, TheTruthIsTheDefinition) {
 
 TEST(Oracle, TheCheapTierIsWithinItsUncertaintyOfTheTruth) {
   double largest = 0;
+  int known = 0, unknown = 0;
+  const Reading right;
   on_random_outputs(
       ElementType::f32, 150,
       [&](Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
           std::int64_t head, std::int64_t lane) {
+        const Scenario& s = oracle.scenario();
         const Expected& expected = oracle.expected(step);
-        const std::size_t i = at(oracle.scenario(), expected, entry, query, head, lane);
+        const std::size_t i = at(s, expected, entry, query, head, lane);
         const Quad truth(oracle.exact_output(step, entry, query, head, lane));
         const Quad error = abs(Quad(Quad(expected.output[i]) - truth));
-        EXPECT_LE(error, Quad(expected.uncertainty[i]) + Quad(1e-29));
-        EXPECT_LE(expected.uncertainty[i], 1e-6 * expected.bound[i].total());
-        if (expected.uncertainty[i] > 0) {
-          largest = std::max(largest, static_cast<double>(error) / expected.uncertainty[i]);
+        const double doubt = expected.doubt[i / static_cast<std::size_t>(s.value_head_size)];
+        (doubt < 1e-6 ? known : unknown) += 1;
+        const double allowed = doubt < 1e-6 ? doubt * expected.bound[i] : expected.uncertainty[i];
+        EXPECT_LE(error, Quad(allowed) + Quad(1e-29));
+
+        Gatherer gatherer(s, oracle.timeline(), oracle.fill(), 0x1p-24, right);
+        const AttentionRowInput& input = gatherer.row(step, entry, head, query);
+        if (input.keys.empty()) return;
+        CheapRow row{ArithmeticProfile{}};
+        row.evaluate(input, static_cast<std::size_t>(s.value_head_size));
+        const double uncertainty = row.uncertainty(static_cast<std::size_t>(lane));
+        EXPECT_LE(error, Quad(uncertainty) + Quad(1e-29));
+        // The row here is judged by the target's own precision.
+        if (doubt < 1e-6 && !s.softmax_precision) {
+          EXPECT_LE(uncertainty, allowed);
         }
+        if (uncertainty > 0) largest = std::max(largest, static_cast<double>(error) / uncertainty);
       });
+  EXPECT_GT(known, 100);
+  EXPECT_LT(unknown * 10, known);
   EXPECT_GT(largest, 1e-3);  // The uncertainty is a bound, not a guess far off.
 }
 
@@ -274,7 +291,7 @@ TEST(Oracle, TheCheapTierAnswersHealthyScenariosAlone) {
               const std::size_t j = at(s, expected, entry, query, head, lane);
               // An error of up to half the bound, then the store.
               const double error =
-                  expected.bound[j].total() * static_cast<double>(source.between(-50, 50)) / 100;
+                  expected.bound[j] * static_cast<double>(source.between(-50, 50)) / 100;
               const double observed = round_to(s.element_type, expected.output[j] + error);
               oracle.bound_ratio(step, entry, query, head, lane, observed);
             }
@@ -299,7 +316,7 @@ TEST(Oracle, BothTiersGiveTheSameVerdict) {
             std::int64_t head, std::int64_t lane) {
           const Expected& expected = oracle.expected(step);
           const std::size_t i = at(oracle.scenario(), expected, entry, query, head, lane);
-          const double limit = expected.bound[i].total();
+          const double limit = expected.bound[i];
           if (limit < 1e-300) return;
           const Quad truth = truth_of(oracle, step, entry, query, head, lane);
           // From far inside to far outside, and as near to the limit as doubles come.
@@ -319,6 +336,61 @@ TEST(Oracle, BothTiersGiveTheSameVerdict) {
   }
   EXPECT_GT(above, 500);
   EXPECT_GT(below, 500);
+}
+
+/// Inside, at the limit, outside and not finite, in one row.
+TEST(Oracle, RatiosOfARowAreThoseOfItsElements) {
+  int rows = 0;
+  for (const ElementType type : {ElementType::f32, ElementType::f64}) {
+    on_random_outputs(
+        type, 60,
+        [&](Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
+            std::int64_t head, std::int64_t) {
+          const Scenario& s = oracle.scenario();
+          const Expected& expected = oracle.expected(step);
+          const std::size_t first = at(s, expected, entry, query, head, 0);
+          const double factors[] = {0,         0.5, -1,
+                                    1 + 1e-15, -3,  std::numeric_limits<double>::infinity()};
+          std::vector<double> observed;
+          for (std::size_t c = 0; c < static_cast<std::size_t>(s.value_head_size); ++c) {
+            observed.push_back(expected.output[first + c] +
+                               factors[c % std::size(factors)] * expected.bound[first + c]);
+          }
+          std::vector<double> ratios(observed.size());
+          oracle.bound_ratios(step, entry, query, head, observed, ratios);
+          for (std::size_t c = 0; c < observed.size(); ++c) {
+            EXPECT_EQ(ratios[c], oracle.bound_ratio(step, entry, query, head,
+                                                    static_cast<std::int64_t>(c), observed[c]))
+                << c;
+          }
+          ++rows;
+        });
+  }
+  EXPECT_GT(rows, 100);
+}
+
+TEST(Oracle, BoundsAreTheSumsOfTheirTerms) {
+  on_random_outputs(
+      ElementType::f16, 60,
+      [&](Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
+          std::int64_t head, std::int64_t lane) {
+        const Expected& expected = oracle.expected(step);
+        EXPECT_EQ(oracle.bound_terms(step, entry, query, head, lane).total(),
+                  expected.bound[at(oracle.scenario(), expected, entry, query, head, lane)]);
+      });
+}
+
+TEST(Oracle, LendsItsOperandsToThoseWithTheSameRoundings) {
+  const Scenario s = gqa({Append{{3}, {3}, 0}});
+  Oracle oracle(s, {});
+  Operands* operands = oracle.operands(0x1p-24);
+  ASSERT_NE(operands, nullptr);
+  EXPECT_EQ(operands->stored({0, {{2}, 0}, 0}).keys[1], oracle.fill().key(0, 0, {{2}, 0}, 1));
+  EXPECT_EQ(oracle.operands(0x1p-11), nullptr) << "keys would have other doubts";
+  Reading wrong;
+  wrong.without_norm = true;
+  Oracle other(s, {}, wrong);
+  EXPECT_EQ(other.operands(0x1p-24), nullptr);
 }
 
 TEST(Oracle, WhatIsNotFiniteIsInfinitelyOverTheBound) {

@@ -74,7 +74,7 @@ TEST(RationalRow, DecidesAtTheLimitToTheLastBit) {
   s.fill.kind = FillKind::position_block;  // Position 0 has the value 1, the others 0.
   s.steps = {Append{{3}, {3}, 0}};
   Oracle oracle(s, {});
-  const double limit = oracle.expected(0).bound[2].total();
+  const double limit = oracle.expected(0).bound[2];
   const Rational third(1, 3);
   double observed = 1.0 / 3 + limit;
   int inside = 0, outside = 0;

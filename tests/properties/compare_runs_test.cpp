@@ -60,6 +60,21 @@ TEST_F(CompareRuns, MoreThanTwiceTheBoundDiffersInAnyCase) {
   EXPECT_GT(difference->ratio, 1);
 }
 
+/// What scaling excuses is said, so that it settles nothing else.
+TEST_F(CompareRuns, SparesAndNamesWhatIsBelowTheSmallest) {
+  bool spared = false;
+  OtherRun tiny = other();
+  tiny.smallest = 1e9;
+  tiny.spared = &spared;
+  EXPECT_FALSE(compare_outputs(case_, tiny, true).has_value());
+  EXPECT_FALSE(spared);
+  move_output(1);
+  EXPECT_FALSE(compare_outputs(case_, tiny, true).has_value());
+  EXPECT_TRUE(spared);
+  tiny.smallest = 1e-9;
+  EXPECT_TRUE(compare_outputs(case_, tiny, true).has_value());
+}
+
 TEST_F(CompareRuns, OnlyQueriesFromTheFirstStepOnCount) {
   move_output(1);
   EXPECT_TRUE(compare_outputs(case_, other(), true, 1).has_value());

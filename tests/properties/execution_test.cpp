@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -181,6 +183,63 @@ TEST(StepRequest, GivesAMaskOfTheRankThatIsAskedFor) {
   const auto request = step_request(scenario, timeline, model::Fill(scenario, timeline), 1);
   ASSERT_TRUE(request.mask.has_value());
   EXPECT_EQ(request.mask->shape, (std::vector<std::int64_t>{2, 1, 4}));
+}
+
+/// Memory of an earlier request must not show in a later one: ragged, without queries, with a mask.
+TEST(StepRequest, IsTheSameInMemoryThatWasUsed) {
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","batch":2,
+      "head_size":8,"cache":{"capacity":12},"fill":{"kind":"random","seed":4},
+      "mask":{"kind":"additive","rank":4,"hidden_percent":30,"seed":1},
+      "steps":[{"append":4},{"append":[1,3]},{"append":[2,2],"queries":[0,0]},{"append":1}]})");
+  const model::Timeline timeline(scenario);
+  const model::Fill fill(scenario, timeline);
+  DrawnRows rows(scenario);
+  kernels::StepRequest used;
+  for (const std::size_t step : {0u, 1u, 2u, 3u, 1u}) {
+    step_request(scenario, timeline, fill, step, rows, used);
+    const auto fresh = step_request(scenario, timeline, fill, step);
+    const auto same = [&](const kernels::Tensor& a, const kernels::Tensor& b) {
+      EXPECT_EQ(a.shape, b.shape) << step;
+      EXPECT_TRUE(a.bytes == b.bytes) << step;
+    };
+    same(used.query, fresh.query);
+    same(used.key, fresh.key);
+    same(used.value, fresh.value);
+    ASSERT_TRUE(used.mask && fresh.mask);
+    same(*used.mask, *fresh.mask);
+    EXPECT_EQ(used.tokens, fresh.tokens);
+    EXPECT_EQ(used.queries, fresh.queries);
+    EXPECT_EQ(used.poison->first_row, fresh.poison->first_row);
+  }
+}
+
+/// What is done to requests comes behind the changes, step by step.
+TEST(Execute, InterposesBeforeEachStep) {
+  const auto scenario = windowed(R"([{"past":2},{"append":2},{"rollback":1},{"append":1}])");
+  const model::Timeline timeline(scenario);
+  std::vector<std::string> seen;
+  Interposer interposer;
+  interposer.config = [&](kernels::SessionConfig& config) {
+    seen.push_back("open " + std::to_string(config.threads));
+  };
+  interposer.before = [&](std::size_t step, kernels::Session& session) {
+    const auto rows = session.present();
+    seen.push_back((std::holds_alternative<kernels::CacheRows>(rows) ? "before " : "no rows ") +
+                   std::to_string(step));
+  };
+  interposer.append = [&](std::size_t step, kernels::StepRequest& request) {
+    seen.push_back("append " + std::to_string(step) + " of " + std::to_string(request.tokens[0]));
+  };
+  interposer.load = [&](std::size_t step, kernels::LoadRequest& request) {
+    seen.push_back("load " + std::to_string(step) + " of " + std::to_string(request.lengths[0]));
+  };
+  const auto target = kernels::make_cpu_naive();
+  const Execution execution = execute(*target, scenario, timeline, model::Fill(scenario, timeline),
+                                      {.threads = 2, .interposer = &interposer});
+  EXPECT_TRUE(execution.complete);
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"open 2", "before 0", "load 0 of 2", "before 1",
+                                      "append 1 of 2", "before 2", "before 3", "append 3 of 1"}));
 }
 
 }  // namespace

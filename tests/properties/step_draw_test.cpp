@@ -116,7 +116,9 @@ const std::vector<Situation>& situations() {
          return s.op == model::Operator::attention &&
                 s.cache.window_size.value_or(0) > kContext / 4;
        }},
-      {"rollback to rows that are gone", 0.7,
+      {"extreme logits", 12,
+       [](const Scenario& s) { return s.fill.kind == model::FillKind::extreme; }},
+      {"rollback to rows that are gone", 1,
        [](const Scenario& s) {
          const model::Timeline timeline(s);
          return std::any_of(timeline.steps().begin(), timeline.steps().end(),

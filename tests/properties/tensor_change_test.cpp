@@ -2,11 +2,15 @@
 #include "properties/tensor_change.h"
 
 #include <cmath>
+#include <iterator>
+#include <limits>
 
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/naive/cpu_naive.h"
+#include "model/element_type.h"
 #include "model/scenario_json.h"
+#include "properties/convert.h"
 #include "properties/execution.h"
 #include "properties/requests.h"
 
@@ -102,6 +106,37 @@ TEST(TensorChange, ScalesAreExactAndLeaveThePoisonAlone) {
   config.head_size = 16;
   scale_queries(2)->config(config);
   EXPECT_EQ(config.scale, 0.0625);  // 1 / sqrt(16), over 4.
+}
+
+/// Normal and subnormal numbers, those that become one of the other kind, and the ends of the
+/// range.
+TEST(TensorChange, ScalesEveryKindOfNumberOfEveryType) {
+  using model::ElementType;
+  for (const ElementType type :
+       {ElementType::f32, ElementType::f16, ElementType::bf16, ElementType::f64}) {
+    const double largest = model::largest_finite(type);
+    const double tiny = 2 * model::subnormal_half_spacing(type);
+    const double infinite = std::numeric_limits<double>::infinity();
+    const std::vector<double> values{1.5,          -0.75,       0.0,         -0.0,     tiny,
+                                     -3 * tiny,    1024 * tiny, 2048 * tiny, largest,  largest / 2,
+                                     -largest / 4, largest / 8, infinite,    -infinite};
+    const std::size_t width = model::element_bytes(type);
+    Tensor tensor = Tensor::zeros(to_kernel(type), {1, 1, 1, std::ssize(values)});
+    model::store_elements(type, values, tensor.bytes.data());
+    for (const int exponent : {3, -3}) {
+      kernels::StepResult result;
+      result.output = tensor;
+      scale_values(ragged(), -exponent)->answer(result);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double given = model::load_element(type, tensor.bytes.data() + i * width);
+        const double scaled = model::round_to(type, std::ldexp(given, exponent));
+        const double wanted = std::isinf(scaled) ? given : scaled;
+        const double found = model::load_element(type, result.output->bytes.data() + i * width);
+        EXPECT_EQ(found, wanted) << to_string(type) << " " << given << " " << exponent;
+        EXPECT_EQ(std::signbit(found), std::signbit(wanted));
+      }
+    }
+  }
 }
 
 TEST(TensorChange, AnswersComeBackAsThoseOfTheCaseItself) {

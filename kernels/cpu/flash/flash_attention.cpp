@@ -100,8 +100,14 @@ void clear(const Partial& partial, const UnitShape& shape) {
 struct FlashAttention::Workspaces {
   explicit Workspaces(const UnitShape& unit)
       : shape(unit), local([unit] { return Workspace(unit); }) {}
+  /// That of the caller's thread, where no other one works.
+  Workspace& alone() {
+    if (!own) own.emplace(shape);
+    return *own;
+  }
   UnitShape shape;
   tbb::enumerable_thread_specific<Workspace> local;
+  std::optional<Workspace> own;
 };
 
 FlashAttention::FlashAttention(const FlashShape& shape, const Kernels& kernels, int threads,
@@ -300,7 +306,7 @@ void FlashAttention::run(const FlashStep& step) {
     });
     return;
   }
-  Workspace& work = workspaces_->local.local();
+  Workspace& work = workspaces_->alone();
   for (const Unit& unit : units_) run_unit(step, unit, work);
 }
 
@@ -308,7 +314,7 @@ void FlashAttention::products(const FlashStep& step, const ProductSink& to) {
   if (step.max_queries == 0) return;
   plan(step);
   reserve(step);
-  Workspace& work = workspaces_->local.local();
+  Workspace& work = workspaces_->alone();
   for (const Unit& unit : units_) {
     UnitProducts sink(to, unit.entry, unit.first, unit.head, heads_per_unit_, rows_of(unit));
     load_unit(step, unit, work);
@@ -322,6 +328,7 @@ std::int64_t FlashAttention::scratch_bytes() const {
   std::int64_t bytes = static_cast<std::int64_t>(partials_.size());
   if (workspaces_ != nullptr) {
     for (const Workspace& work : workspaces_->local) bytes += work.bytes();
+    if (workspaces_->own) bytes += workspaces_->own->bytes();
   }
   return bytes;
 }

@@ -32,7 +32,7 @@ TEST(DeviceArithmetic, Of16BitsIsThatOfTensorCores) {
       const Arithmetic& matrix = can.arithmetic_of(op, type);
       EXPECT_TRUE(matrix.truncates && matrix.exact_products) << op << type;
       EXPECT_EQ(matrix.probability_roundoff, roundoff) << op << type;
-      EXPECT_EQ(matrix.rescale_block, 16) << op << type;
+      EXPECT_EQ(matrix.rescale_block, 1) << op << type;
     }
   }
 }

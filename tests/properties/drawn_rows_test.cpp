@@ -1,0 +1,170 @@
+// Rows that runs share are those that the fill gives each of them.
+#include "properties/drawn_rows.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "model/element_type.h"
+#include "model/scenario_json.h"
+
+namespace kvcheck::properties {
+namespace {
+
+using model::Scenario;
+
+/// Two entries, two KV heads of two query heads, and tokens that are written a second time.
+Scenario scenario_of(const std::string& kind, const std::string& steps) {
+  return model::parse_scenario(R"({"schema":1,"operator":"gqa","batch":2,"query_heads":4,
+      "kv_heads":2,"head_size":8,"element_type":"f16","cache":{"layout":"full","capacity":9},
+      "fill":{"kind":")" + kind +
+                               R"(","seed":11},"steps":)" + steps + "}");
+}
+
+constexpr const char* kWhole = R"([{"append":4},{"rollback":2},{"append":3}])";
+constexpr const char* kCut =
+    R"([{"append":1},{"append":3},{"rollback":2},{"append":2},{"append":1}])";
+
+std::vector<double> numbers(const Scenario& s, std::span<const std::byte> bytes) {
+  const std::size_t width = model::element_bytes(s.element_type);
+  std::vector<double> result;
+  for (std::size_t at = 0; at < bytes.size(); at += width) {
+    result.push_back(model::load_element(s.element_type, bytes.data() + at));
+  }
+  return result;
+}
+
+/// Rows of all heads, each as the fill gives it.
+template <class Row>
+std::vector<double> drawn(std::int64_t heads, std::int64_t lanes, const Row& row_of) {
+  std::vector<double> result;
+  for (std::int64_t head = 0; head < heads; ++head) {
+    std::vector<double> row(static_cast<std::size_t>(lanes));
+    row_of(head, std::span(row));
+    result.insert(result.end(), row.begin(), row.end());
+  }
+  return result;
+}
+
+/// Compares every query, key and value of the appends of `s` with its fill.
+void expect_rows_of_the_fill(const Scenario& s, DrawnRows& rows) {
+  const model::Timeline timeline(s);
+  const model::Fill fill(s, timeline);
+  for (std::size_t step = 0; step < s.steps.size(); ++step) {
+    const auto* append = std::get_if<model::Append>(&s.steps[step]);
+    if (!append) continue;
+    for (std::int64_t b = 0; b < s.batch; ++b) {
+      const auto& state = timeline.steps()[step].entries[static_cast<std::size_t>(b)];
+      for (std::int64_t i = 0; i < append->tokens[static_cast<std::size_t>(b)]; ++i) {
+        const model::Token token{{state.past + i}, append->generation};
+        EXPECT_EQ(numbers(s, rows.keys(fill, b, token)),
+                  drawn(s.kv_heads, s.head_size, [&](std::int64_t head, std::span<double> row) {
+                    fill.key_row(b, head, token, row);
+                  }));
+        EXPECT_EQ(numbers(s, rows.values(fill, b, token)),
+                  drawn(s.kv_heads, s.value_head_size, [&](std::int64_t h, std::span<double> row) {
+                    fill.value_row(b, h, token, row);
+                  }));
+        EXPECT_EQ(numbers(s, rows.queries(fill, step, b, i, token)),
+                  drawn(s.query_heads, s.head_size,
+                        [&](std::int64_t head, std::span<double> row) {
+                          fill.query_row(step, b, head, i, row);
+                        }))
+            << to_string(s.fill.kind) << ", step " << step << ", entry " << b << ", query " << i;
+      }
+    }
+  }
+}
+
+class EveryFill : public testing::TestWithParam<const char*> {};
+
+/// The second round and the second split ask for what is there already.
+TEST_P(EveryFill, IsSharedByRunsWithOtherSteps) {
+  const Scenario whole = scenario_of(GetParam(), kWhole), cut = scenario_of(GetParam(), kCut);
+  DrawnRows rows(whole);
+  ASSERT_TRUE(rows.fit(cut));
+  for (const Scenario* s : {&whole, &cut, &whole}) expect_rows_of_the_fill(*s, rows);
+}
+
+INSTANTIATE_TEST_SUITE_P(DrawnRows, EveryFill,
+                         testing::Values("random", "needles", "selection", "extreme", "ties",
+                                         "cancelling", "integers", "position_code"));
+
+TEST(DrawnRows, TellGenerationsApart) {
+  const Scenario s = scenario_of("random", kWhole);
+  const model::Timeline timeline(s);
+  const model::Fill fill(s, timeline);
+  DrawnRows rows(s);
+  const auto old = numbers(s, rows.keys(fill, 0, {{2}, 0}));
+  EXPECT_NE(numbers(s, rows.keys(fill, 0, {{2}, 1})), old);
+  EXPECT_EQ(numbers(s, rows.keys(fill, 0, {{2}, 0})), old);
+}
+
+/// What a query points at is part of its name: here a token that was dropped or that never was.
+TEST(DrawnRows, TellQueriesWithOtherNeedlesApart) {
+  const Scenario dropped = scenario_of("needles", kWhole);
+  Scenario never = dropped;
+  never.steps = {model::Append{{2, 2}, {2, 2}, 0}, model::Append{{3, 3}, {3, 3}, 1}};
+  DrawnRows rows(dropped);
+  expect_rows_of_the_fill(dropped, rows);
+  expect_rows_of_the_fill(never, rows);
+}
+
+TEST(DrawnRows, AreThoseOfTheEntryThatRunsAlone) {
+  const Scenario both = scenario_of("needles", kWhole);
+  Scenario second = both;
+  second.batch = 1;
+  second.fill.first_entry = 1;
+  second.steps = {model::Append{{4}, {4}, 0}};
+  DrawnRows rows(both);
+  ASSERT_TRUE(rows.fit(second));
+  expect_rows_of_the_fill(both, rows);
+  expect_rows_of_the_fill(second, rows);
+  second.fill.first_entry = 2;
+  EXPECT_FALSE(rows.fit(second));
+}
+
+TEST(DrawnRows, FitWhatHasTheSameData) {
+  const Scenario s = scenario_of("needles", kWhole);
+  const DrawnRows rows(s);
+  const auto fits = [&](auto change) {
+    Scenario other = s;
+    change(other);
+    return rows.fit(other);
+  };
+  EXPECT_TRUE(fits([](Scenario& o) { o.cache.capacity = 12; }));
+  EXPECT_TRUE(fits([](Scenario& o) { o.poison = model::Poison::zero; }));
+  EXPECT_FALSE(fits([](Scenario& o) { o.fill.seed = 12; }));
+  EXPECT_FALSE(fits([](Scenario& o) { o.fill.kind = model::FillKind::random; }));
+  EXPECT_FALSE(fits([](Scenario& o) { o.fill.index = 1; }));
+  EXPECT_FALSE(fits([](Scenario& o) { o.element_type = model::ElementType::bf16; }));
+  EXPECT_FALSE(fits([](Scenario& o) { o.scale = 0.5; }));
+  EXPECT_FALSE(fits([](Scenario& o) { o.kv_heads = 4; }));
+  EXPECT_FALSE(fits([](Scenario& o) { o.query_heads = 2; }));
+  EXPECT_FALSE(fits([](Scenario& o) { o.head_size = 16; }));
+  EXPECT_FALSE(fits([](Scenario& o) { o.batch = 3; }));
+  EXPECT_FALSE(fits([](Scenario& o) { o.rotary.emplace(); }));
+  EXPECT_FALSE(fits([](Scenario& o) { o.qk_norm.emplace(); }));
+}
+
+TEST(DrawnRows, TurnToAnotherDigitWithOtherValues) {
+  const Scenario low = scenario_of("position_code", kWhole);
+  Scenario high = low;
+  high.fill.index = 1;
+  DrawnRows rows(low);
+  expect_rows_of_the_fill(low, rows);
+  rows.turn_to(high);
+  ASSERT_TRUE(rows.fit(high));
+  expect_rows_of_the_fill(high, rows);
+}
+
+/// Spelled out tensors belong to their steps, so nothing is kept of them.
+TEST(DrawnRows, KeepNothingOfLiterals) {
+  Scenario literal = scenario_of("random", R"([{"append":1}])");
+  literal.fill.kind = model::FillKind::literal;
+  EXPECT_FALSE(DrawnRows(literal).fit(literal));
+}
+
+}  // namespace
+}  // namespace kvcheck::properties
