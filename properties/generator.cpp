@@ -99,12 +99,23 @@ class Drawing {
     s_.element_type = draw_.percent(60) && target_.element_types.count("f32")
                           ? model::ElementType::f32
                           : *model::element_type_from(draw_.pick(types));
+    if (target_.has("launches") && draw_.percent(75)) fit_to_packets();
     // Of double the truth decides each element, key by key.
     const bool costly = context_ > 0 && s_.element_type == model::ElementType::f64;
     if (costly && target_.element_types.count("f32") && draw_.percent(75)) {
       s_.element_type = model::ElementType::f32;
     }
     if (draw_.percent(15)) s_.scale = draw_.pick(std::vector<double>{0.25, 0.5, 1.0});
+  }
+
+  /// Most kernels of devices take 16-bit numbers in rows of whole packets.
+  void fit_to_packets() {
+    const std::int64_t lanes = packet_lanes(target_);
+    s_.head_size += (lanes - s_.head_size % lanes) % lanes;
+    s_.value_head_size += (lanes - s_.value_head_size % lanes) % lanes;
+    if (s_.element_type == model::ElementType::f32) {
+      s_.element_type = draw_.pick(std::vector{model::ElementType::f16, model::ElementType::bf16});
+    }
   }
 
   /// Around the widths of vector registers and tiles, in lanes; wide heads are rare for their cost.
@@ -169,6 +180,10 @@ class Drawing {
 };
 
 }  // namespace
+
+std::int64_t packet_lanes(const Capabilities& target) {
+  return target.has("cache_quantised_only") ? 16 : 8;
+}
 
 bool can_draw(const Capabilities& target, const GeneratorFocus& focus) {
   return !families(target, focus).empty();

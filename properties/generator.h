@@ -33,6 +33,9 @@ bool can_draw(const kernels::Capabilities& target, const GeneratorFocus& focus);
 rc::Gen<model::Scenario> scenario_generator(const kernels::Capabilities& target,
                                             const GeneratorFocus& focus);
 
+/// Lanes of a packet of 16 bytes in the cache of a target that launches kernels.
+std::int64_t packet_lanes(const kernels::Capabilities& target);
+
 /// A small exhaustive grid of boundary cases, the same in every run: every causal past / query /
 /// new key count up to 3, and every window and capacity up to 3 and 5 with the step lists that
 /// cross an eviction; every optional feature; a few queries behind a past as long as several tiles

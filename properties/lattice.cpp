@@ -1,5 +1,6 @@
 // The small exhaustive grid that every run begins with.
 #include <initializer_list>
+#include <iterator>
 #include <string>
 
 #include "properties/convert.h"
@@ -24,12 +25,33 @@ std::vector<model::QuantisationKind> quantisations(const kernels::Capabilities& 
   return kinds;
 }
 
+/// Kernels, orders of threads and element types by turns, so that every kernel meets the grid.
+void add_launch(std::size_t number, const kernels::Capabilities& target, Scenario& s) {
+  using model::LaunchKernel;
+  using model::LaunchOrder;
+  constexpr LaunchKernel kKernels[] = {LaunchKernel::prefill, LaunchKernel::decode,
+                                       LaunchKernel::decode_matrix, LaunchKernel::unfused};
+  constexpr LaunchOrder kOrders[] = {LaunchOrder::random, LaunchOrder::lockstep,
+                                     LaunchOrder::reverse, LaunchOrder::priority,
+                                     LaunchOrder::starve};
+  s.launch.emplace();
+  s.launch->kernel = kKernels[number % std::size(kKernels)];
+  s.launch->order = kOrders[number % std::size(kOrders)];
+  s.launch->seed = number;
+  if (s.launch->kernel == LaunchKernel::unfused) return;
+  s.element_type = number % 8 < 4 ? model::ElementType::f16 : model::ElementType::bf16;
+  const std::int64_t lanes = packet_lanes(target);
+  s.head_size += (lanes - s.head_size % lanes) % lanes;
+  s.value_head_size += (lanes - s.value_head_size % lanes) % lanes;
+}
+
 void add(std::vector<Scenario>& grid, const kernels::Capabilities& target, Scenario scenario) {
   const bool plain = scenario.cache.quantisation.kind == model::QuantisationKind::none;
   if (plain && scenario.op == model::Operator::gqa && target.has("cache_quantised_only")) {
     const auto kinds = quantisations(target);
     if (!kinds.empty()) scenario.cache.quantisation.kind = kinds.front();
   }
+  if (target.has("launches")) add_launch(grid.size(), target, scenario);
   scenario = model::normalise(std::move(scenario));
   if (model::validate(scenario).empty() && unsupported_reason(target, scenario).empty()) {
     grid.push_back(std::move(scenario));

@@ -68,8 +68,8 @@ std::int64_t from_length(device::Fault fault) {
 
 /// What kind of fault the audit takes it for (properties/audit/right_kinds.h).
 const char* kind_of(const device::DeviceFault& fault) {
-  if (fault.caught_by == "rows") return "layout";
-  return fault.caught_by == "values" ? "device kernel" : "device defect";
+  const bool numbers = fault.caught_by == "rows" || fault.caught_by == "values";
+  return numbers ? "device kernel" : "device defect";
 }
 
 }  // namespace

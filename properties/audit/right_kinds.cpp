@@ -133,8 +133,8 @@ std::vector<FaultKind> table() {
        both({kChance, kInfluence, kNumbers, kKeys, kSizes})},
       {"device defect", "what executes the kernel sees it break a rule of devices",
        both({kDefects, kChance})},
-      {"device kernel", "a kernel computes with wrong keys or in wrong places",
-       both({kKeys, kNumbers, kInfluence, kSplits, kSizes})},
+      {"device kernel", "a kernel reads or writes wrong places or computes with wrong keys",
+       both({kKeys, kRows, kNumbers, kInfluence, kSplits, kSizes, kDefects})},
       {"aliasing", "buffers that overlap give wrong rows or numbers",
        both({kRows, kSplits, kSizes, kNumbers, kKeys})},
   };
