@@ -39,7 +39,8 @@ std::int64_t packet_lanes(const kernels::Capabilities& target);
 /// A small exhaustive grid of boundary cases, the same in every run: every causal past / query /
 /// new key count up to 3, and every window and capacity up to 3 and 5 with the step lists that
 /// cross an eviction; every optional feature; a few queries behind a past as long as several tiles
-/// and chunks of keys.
+/// and chunks of keys. One in four of it for targets that launch kernels, with kernels, orders of
+/// threads and 16-bit types by turns.
 std::vector<model::Scenario> lattice(const kernels::Capabilities& target);
 
 }  // namespace kvcheck::properties

@@ -139,6 +139,9 @@ void add_full(std::vector<Scenario>& grid, const kernels::Capabilities& target) 
   }
 }
 
+/// Keys of a few splits of a launch.
+constexpr std::int64_t kSplitLength = 600;
+
 using Change = void (*)(Scenario&);
 
 constexpr std::initializer_list<Change> kGqaFeatures = {
@@ -303,6 +306,32 @@ void add_long(std::vector<Scenario>& grid, const kernels::Capabilities& target) 
   }
 }
 
+/// For targets that launch kernels: an entry of several splits beside one whose later splits are
+/// empty, by each kernel that splits, with a sink to be added once; narrow and wide rows.
+void add_splits(std::vector<Scenario>& grid, const kernels::Capabilities& target) {
+  using model::LaunchKernel;
+  constexpr std::int64_t kQueries = 2;
+  for (const std::int64_t head_size : {16, 64}) {
+    for (const LaunchKernel kernel : {LaunchKernel::decode, LaunchKernel::decode_matrix}) {
+      Scenario s;
+      s.element_type = model::ElementType::f16;
+      s.batch = 2;
+      s.query_heads = 8;
+      s.kv_heads = 2;
+      s.head_size = s.value_head_size = head_size;
+      s.head_sink = true;
+      s.cache.capacity = 1 + kSplitLength;
+      s.launch.emplace();
+      s.launch->kernel = kernel;
+      s.launch->threads = 32;
+      s.launch->split_positions = 1;  // Rounded up to the least that there is.
+      s.steps.emplace_back(Past{{kSplitLength - kQueries, 40}});
+      s.steps.emplace_back(Append{{kQueries, kQueries}, {kQueries, kQueries}, 0});
+      add(grid, target, s);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Scenario> lattice(const kernels::Capabilities& target) {
@@ -318,6 +347,7 @@ std::vector<Scenario> lattice(const kernels::Capabilities& target) {
   // A launch is simulated thread by thread, so that the whole grid would leave no time for draws.
   constexpr std::size_t kOneIn = 4;
   std::vector<Scenario> thin;
+  add_splits(thin, target);
   for (std::size_t i = 0; i < grid.size(); i += kOneIn) {
     add_launch(thin.size(), target, grid[i]);
     add_valid(thin, target, std::move(grid[i]));

@@ -170,6 +170,7 @@ std::optional<std::string> check_claims(const Capabilities& can, const SessionCo
         return refuse("quantisation.kind", kind,
                       fmt::format("{} has no such cache; use another target", can.name));
       },
+      [&] { return check_claimed_features(can, config); },
       [&]() -> Reason {
         if (config.isa.empty() ||
             std::find(can.isas.begin(), can.isas.end(), config.isa) != can.isas.end()) {

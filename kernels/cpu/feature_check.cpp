@@ -2,6 +2,11 @@
 #include "kernels/cpu/feature_check.h"
 
 #include <cmath>
+#include <initializer_list>
+
+#include <fmt/ranges.h>
+
+#include "kernels/cpu/request_check.h"
 
 namespace kvcheck::kernels {
 namespace {
@@ -97,6 +102,42 @@ Reason check_quantisation(const SessionConfig& config) {
       });
 }
 
+Reason check_launch(const SessionConfig& config) {
+  if (!config.launch) return std::nullopt;
+  constexpr std::int64_t kWarp = 32, kMostThreads = 1024;
+  const LaunchConfig& launch = *config.launch;
+  const auto one_of = [](const char* field, const std::string& name,
+                         std::initializer_list<const char*> known) -> Reason {
+    for (const char* each : known) {
+      if (name == each) return std::nullopt;
+    }
+    return refuse(field, name, fmt::format("must be one of {}", fmt::join(known, ", ")));
+  };
+  return first_of(
+      [&] {
+        return one_of("launch.order", launch.order,
+                      {"lockstep", "random", "reverse", "priority", "starve"});
+      },
+      [&] {
+        return one_of("launch.kernel", launch.kernel,
+                      {"any", "unfused", "decode", "decode_matrix", "prefill"});
+      },
+      [&]() -> Reason {
+        if (launch.threads >= 0 && launch.threads <= kMostThreads && launch.threads % kWarp == 0) {
+          return std::nullopt;
+        }
+        return refuse(
+            "launch.threads", launch.threads,
+            fmt::format("must be a multiple of {} up to {}; 0 = any", kWarp, kMostThreads));
+      },
+      [&]() -> Reason {
+        if (launch.split_positions >= 0 && launch.split_positions <= kMaxLength)
+          return std::nullopt;
+        return refuse("launch.split_positions", launch.split_positions,
+                      fmt::format("must be between 0 and {}; 0 = any", kMaxLength));
+      });
+}
+
 }  // namespace
 
 Reason check_features(const SessionConfig& config) {
@@ -130,7 +171,32 @@ Reason check_features(const SessionConfig& config) {
                             {config.query_heads});
       },
       [&] { return check_intermediate(config); }, [&] { return check_rotary(config); },
-      [&] { return check_norm(config); }, [&] { return check_quantisation(config); });
+      [&] { return check_norm(config); }, [&] { return check_quantisation(config); },
+      [&] { return check_launch(config); });
+}
+
+Reason check_claimed_features(const Capabilities& can, const SessionConfig& config) {
+  struct Use {
+    bool used;
+    const char* field;
+    const char* feature;
+  };
+  const Use uses[] = {
+      {config.rotary.has_value(), "rotary", "rotary"},
+      {config.qk_norm.has_value(), "qk_norm", "qk_norm"},
+      {config.qk_output != "none", "qk_output", "qk_output"},
+      {config.packed_qkv, "packed_qkv", "packed_qkv"},
+      {config.softmax_precision.has_value(), "softmax_precision", "softmax_precision"},
+      {config.launch.has_value(), "launch", "launches"},
+  };
+  for (const Use& use : uses) {
+    if (use.used && !can.has(use.feature)) {
+      return refuse(
+          use.field, "given",
+          fmt::format("{} does not compute it; leave it out, or use another target", can.name));
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace kvcheck::kernels

@@ -30,12 +30,7 @@ class CudaSimt final : public Target {
     if (auto reason = check_claims(capabilities_, config)) return Refusal{*reason};
     simt::Schedule schedule;
     if (config.launch) {
-      const auto order = simt::order_from(config.launch->order);
-      if (!order) {
-        return Refusal{"launch.order = " + config.launch->order +
-                       ": must be lockstep, random, reverse, priority or starve"};
-      }
-      schedule = {*order, config.launch->seed};
+      schedule = {*simt::order_from(config.launch->order), config.launch->seed};
     }
     return device::make_session(std::make_unique<device::SimtMachine>(kernels_, schedule), config);
   }
@@ -52,18 +47,41 @@ std::string_view target_of(const device::DeviceFault& fault) {
   return fault.int8_cache ? kQuantised : kPlain;
 }
 
-/// Bank conflicts change no answer: only a counter, which no property reads, shows them.
-bool shows_in_answers(const device::DeviceFault& fault) {
-  return fault.caught_by != "bank_conflicts";
+/// Whether a session can show the fault. The others are seen by the tests of the kernels alone.
+bool shows_in_sessions(const device::DeviceFault& fault) {
+  // A counter, which no property reads.
+  if (fault.caught_by == "bank_conflicts") return false;
+  switch (fault.fault) {
+    // Sessions move rows to the front, or from one buffer to another.
+    case device::Fault::move_ascending_only:
+    // Lengths stay below 2^31.
+    case device::Fault::decode_narrow_position:
+    // Nobody reads the rows of queries that an entry does not have.
+    case device::Fault::unfused_queries_of_the_batch:
+    // Values that a mask hides are finite in sessions.
+    case device::Fault::unfused_hidden_times_zero:
+    case device::Fault::matrix_hidden_value:
+    case device::Fault::prefill_hidden_value_kept:
+      return false;
+    default:
+      return true;
+  }
 }
 
-/// FaultInfo::from_length: what is wrong with splits needs two, and one is kSplitUnit keys at
-/// least.
+/// FaultInfo::from_length: what is wrong with splits needs two, of kSplitUnit keys at least; a
+/// stage is used again from the third tile of a warp on; 16 bits hold the offsets of short caches.
 std::int64_t from_length(device::Fault fault) {
-  using enum device::Fault;
-  const bool of_splits = fault == decode_no_empty_split || fault == decode_sink_each_split ||
-                         fault == merge_no_rescale;
-  return of_splits ? device::kSplitUnit + 1 : 1;
+  switch (fault) {
+    case device::Fault::decode_no_empty_split:
+    case device::Fault::decode_sink_each_split:
+    case device::Fault::merge_no_rescale:
+    case device::Fault::decode_stage_reuse:
+      return device::kSplitUnit + 1;
+    case device::Fault::append_offset_narrow:
+      return 2 * device::kSplitUnit + 1;
+    default:
+      return 1;
+  }
 }
 
 /// What kind of fault the audit takes it for (properties/audit/right_kinds.h).
@@ -87,7 +105,7 @@ std::unique_ptr<Target> make_cuda_simt_quantised() {
 std::vector<FaultInfo> cuda_simt_faults() {
   std::vector<FaultInfo> faults;
   for (const device::DeviceFault& fault : device::device_faults()) {
-    if (!shows_in_answers(fault)) continue;
+    if (!shows_in_sessions(fault)) continue;
     FaultInfo info;
     info.name = fault.name;
     info.target = target_of(fault);
@@ -101,7 +119,7 @@ std::vector<FaultInfo> cuda_simt_faults() {
 
 std::unique_ptr<Target> make_cuda_simt_planted(std::string_view target, std::string_view fault) {
   for (const device::DeviceFault& planted : device::device_faults()) {
-    if (planted.name != fault || target_of(planted) != target || !shows_in_answers(planted)) {
+    if (planted.name != fault || target_of(planted) != target || !shows_in_sessions(planted)) {
       continue;
     }
     return std::make_unique<CudaSimt>(

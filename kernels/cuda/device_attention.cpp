@@ -85,7 +85,8 @@ Splits splits_of(const SessionConfig& config, std::span<const EntryView> entries
     return std::max<std::int64_t>(1, (count + kSplitUnit - 1) / kSplitUnit) * kSplitUnit;
   };
   Splits splits;
-  splits.positions = units(positions == 0 ? kSplitPositions : positions);
+  splits.positions = std::max(units(positions == 0 ? kSplitPositions : positions),
+                              units((end - begin) / kMostSplits));
   splits.first = begin / splits.positions;
   splits.count = (end - 1) / splits.positions - splits.first + 1;
   return splits;

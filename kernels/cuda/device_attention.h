@@ -31,12 +31,15 @@ struct Splits {
 };
 
 /// Splits of all that the queries of `entries` may see, of `positions` each, rounded up to what the
-/// kernels take; 0 = kSplitPositions.
+/// kernels take; 0 = kSplitPositions. Where that makes more than kMostSplits, longer ones: from 33
+/// million positions on.
 Splits splits_of(const SessionConfig& config, std::span<const EntryView> entries,
                  std::int64_t positions);
 /// Enough splits for every multiprocessor at 8 KV heads and 8192 keys; partial results come to 3 %
 /// of the rows at 8 query heads a KV head.
 inline constexpr std::int64_t kSplitPositions = 512;
+/// Below what the y axis of a grid takes, with room for splits that are cut at both ends.
+inline constexpr std::int64_t kMostSplits = 65000;
 
 /// Launches attention for a step whose rows are in place.
 class DeviceAttention {

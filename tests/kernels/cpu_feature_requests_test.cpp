@@ -78,6 +78,8 @@ TEST(Features, OfOneOperatorAreRefusedByTheOther) {
   EXPECT_EQ(refused(full_cache(), [](Config& c) { c.right_window_size = 1; }),
             "right_window_size = 1: belongs to attention; use -1 with gqa");
   EXPECT_EQ(refused(attention(), [](Config& c) { c.input_rank = 3; }), "");
+  EXPECT_EQ(refused(full_cache(), [](Config& c) { c.launch.emplace(); }),
+            "launch = given: cpu-naive does not compute it; leave it out, or use another target");
   EXPECT_EQ(refused(full_cache(), [](Config& c) { c.packed_qkv = true; }), "");
 }
 

@@ -59,7 +59,7 @@ TEST(CpuFlashDot, RefusesWhatItDoesNotMultiplyInBf16) {
   config.qk_norm.emplace();
   config.qk_norm->query_weight = config.qk_norm->key_weight =
       tensor_of(ElementType::bf16, {1}, {1});
-  expect_contains(refusal_of(config), "qk_norm = given: cpu-flash-dot multiplies queries in bf16");
+  expect_contains(refusal_of(config), "qk_norm = given: cpu-flash-dot does not compute it");
   config = bf16_cache();
   config.head_size = config.value_head_size = 2;
   config.rotary.emplace();

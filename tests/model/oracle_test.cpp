@@ -1,55 +1,36 @@
-// Facts about the oracle: truth by hand, head maps, masks, verdicts of both tiers.
+// Facts about the oracle: truth by hand, head maps, masks, outputs that are not finite.
 #include "model/oracle.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <optional>
-#include <string>
-#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "model/mask.h"
-#include "model/scenario_json.h"
 #include "model/visibility.h"
+#include "tests/model/oracle_case.h"
 
 namespace kvcheck::model {
 namespace {
 
-Scenario gqa(std::vector<Step> steps, FillKind fill = FillKind::random) {
-  Scenario s;
-  s.query_heads = 4;
-  s.kv_heads = 2;
-  s.head_size = s.value_head_size = 8;
-  s.fill = {fill, 9, 0};
-  s.steps = std::move(steps);
-  return s;
-}
-
-std::size_t at(const Scenario& s, const Expected& e, std::int64_t entry, std::int64_t query,
-               std::int64_t head, std::int64_t lane) {
-  return static_cast<std::size_t>(
-      ((entry * e.queries + query) * s.query_heads + head) * s.value_head_size + lane);
-}
-
 TEST(Oracle, OneKeyGivesItsValueBack) {
-  Oracle oracle(gqa({Append{{1}, {1}, 0}}), {});
+  Oracle oracle(gqa_of({Append{{1}, {1}, 0}}), {});
   const Expected& expected = oracle.expected(0);
   ASSERT_EQ(expected.queries, 1);
   ASSERT_EQ(expected.output.size(), 4u * 8);
   for (std::int64_t head = 0; head < 4; ++head) {
     for (std::int64_t lane = 0; lane < 8; ++lane) {
-      EXPECT_EQ(expected.output[at(oracle.scenario(), expected, 0, 0, head, lane)],
+      EXPECT_EQ(expected.output[output_index(oracle.scenario(), expected, 0, 0, head, lane)],
                 oracle.fill().value(0, head / 2, {{0}, 0}, lane));
     }
   }
 }
 
 TEST(Oracle, EqualLogitsGiveTheMeanOfTheVisibleValues) {
-  Scenario s = gqa({Append{{7}, {7}, 0}}, FillKind::position_code);
+  Scenario s = gqa_of({Append{{7}, {7}, 0}}, FillKind::position_code);
   s.cache.window_size = 3;
   Oracle oracle(s, {});
   const Expected& expected = oracle.expected(0);
@@ -63,14 +44,15 @@ TEST(Oracle, EqualLogitsGiveTheMeanOfTheVisibleValues) {
             weight += 1.0 / static_cast<double>(seen);
           }
         }
-        EXPECT_NEAR(expected.output[at(s, expected, 0, query, head, lane)], weight, 1e-15);
+        EXPECT_NEAR(expected.output[output_index(s, expected, 0, query, head, lane)], weight,
+                    1e-15);
       }
     }
   }
 }
 
 TEST(Oracle, TwoKeysAreWeighedByTheLogisticOfTheirLogitDifference) {
-  Scenario s = gqa({Append{{2}, {2}, 0}});
+  Scenario s = gqa_of({Append{{2}, {2}, 0}});
   for (const auto scale : {std::optional<double>(), std::optional<double>(0.75)}) {
     s.scale = scale;
     Oracle oracle(s, {});
@@ -86,8 +68,9 @@ TEST(Oracle, TwoKeysAreWeighedByTheLogisticOfTheirLogitDifference) {
       for (std::int64_t lane = 0; lane < 8; ++lane) {
         const double output = (1 - weight) * fill.value(0, kv, {{0}, 0}, lane) +
                               weight * fill.value(0, kv, {{1}, 0}, lane);
-        EXPECT_NEAR(oracle.expected(0).output[at(s, oracle.expected(0), 0, 1, head, lane)], output,
-                    1e-14);
+        EXPECT_NEAR(
+            oracle.expected(0).output[output_index(s, oracle.expected(0), 0, 1, head, lane)],
+            output, 1e-14);
       }
     }
   }
@@ -131,7 +114,7 @@ TEST(Oracle, RowsThatSeeNothingAreExactlyZero) {
   const Expected& expected = oracle.expected(0);
   for (std::int64_t query = 0; query < 3; ++query) {
     for (std::int64_t lane = 0; lane < 4; ++lane) {
-      const std::size_t i = at(s, expected, 0, query, 0, lane);
+      const std::size_t i = output_index(s, expected, 0, query, 0, lane);
       if (query == 2) {
         EXPECT_NE(expected.output[i], 0);
         continue;
@@ -148,23 +131,23 @@ TEST(Oracle, RowsThatSeeNothingAreExactlyZero) {
 }
 
 TEST(Oracle, ShorterEntriesLeaveTheirTailAtZero) {
-  Scenario s = gqa({Append{{3, 1}, {3, 1}, 0}});
+  Scenario s = gqa_of({Append{{3, 1}, {3, 1}, 0}});
   s.batch = 2;
   Oracle oracle(s, {});
   const Expected& expected = oracle.expected(0);
   EXPECT_EQ(expected.queries, 3);
   ASSERT_EQ(expected.output.size(), 2u * 3 * 4 * 8);
-  EXPECT_NE(expected.output[at(s, expected, 1, 0, 0, 0)], 0);
+  EXPECT_NE(expected.output[output_index(s, expected, 1, 0, 0, 0)], 0);
   for (std::int64_t query = 1; query < 3; ++query) {
-    EXPECT_EQ(expected.output[at(s, expected, 1, query, 3, 7)], 0);
-    EXPECT_EQ(expected.bound[at(s, expected, 1, query, 3, 7)], 0);
+    EXPECT_EQ(expected.output[output_index(s, expected, 1, query, 3, 7)], 0);
+    EXPECT_EQ(expected.bound[output_index(s, expected, 1, query, 3, 7)], 0);
   }
 }
 
 TEST(Oracle, RolledBackTokensHaveNoInfluence) {
   const Scenario drafted =
-      gqa({Append{{4}, {4}, 0}, Append{{3}, {3}, 5}, Rollback{{3}}, Append{{2}, {2}, 1}});
-  const Scenario plain = gqa({Append{{4}, {4}, 0}, Append{{2}, {2}, 1}});
+      gqa_of({Append{{4}, {4}, 0}, Append{{3}, {3}, 5}, Rollback{{3}}, Append{{2}, {2}, 1}});
+  const Scenario plain = gqa_of({Append{{4}, {4}, 0}, Append{{2}, {2}, 1}});
   Oracle first(drafted, {});
   Oracle second(plain, {});
   EXPECT_EQ(first.expected(3).output, second.expected(1).output);
@@ -173,8 +156,8 @@ TEST(Oracle, RolledBackTokensHaveNoInfluence) {
 
 TEST(Oracle, SplitStepsGiveTheSameOutputs) {
   for (const FillKind fill : {FillKind::random, FillKind::needles}) {
-    Oracle whole(gqa({Append{{5}, {5}, 0}}, fill), {});
-    Oracle split(gqa({Append{{2}, {2}, 0}, Append{{3}, {3}, 0}}, fill), {});
+    Oracle whole(gqa_of({Append{{5}, {5}, 0}}, fill), {});
+    Oracle split(gqa_of({Append{{2}, {2}, 0}, Append{{3}, {3}, 0}}, fill), {});
     std::vector<double> joined = split.expected(0).output;
     const auto& rest = split.expected(1).output;
     joined.insert(joined.end(), rest.begin(), rest.end());
@@ -183,7 +166,7 @@ TEST(Oracle, SplitStepsGiveTheSameOutputs) {
 }
 
 TEST(Oracle, WhatIsNotFiniteIsInfinitelyOverTheBound) {
-  Oracle oracle(gqa({Append{{3}, {3}, 0}}), {});
+  Oracle oracle(gqa_of({Append{{3}, {3}, 0}}), {});
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double observed : {kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_EQ(oracle.bound_ratio(0, 0, 1, 2, 3, observed), kInfinity);
@@ -193,7 +176,7 @@ TEST(Oracle, WhatIsNotFiniteIsInfinitelyOverTheBound) {
 TEST(Oracle, AnInfiniteBoundJudgesNothingFinite) {
   ArithmeticProfile hopeless;
   hopeless.accumulator_roundoff = 0.5;
-  Oracle oracle(gqa({Append{{3}, {3}, 0}}), hopeless);
+  Oracle oracle(gqa_of({Append{{3}, {3}, 0}}), hopeless);
   EXPECT_EQ(oracle.bound_ratio(0, 0, 2, 0, 0, 1e30), 0);
   EXPECT_EQ(oracle.bound_ratio(0, 0, 2, 0, 0, std::nan("")),
             std::numeric_limits<double>::infinity());
@@ -230,7 +213,8 @@ TEST(Oracle, HeadsUnderARank3MaskSeeTheirOwnKeys) {
       for (std::int64_t key = 0; key < 7; ++key) {
         const bool visible = std::count(seen.begin(), seen.end(), Position{key}) > 0;
         const double output =
-            expected.output[at(s, expected, 0, query, head, position_lane(s, 0, 0, {key}))];
+            expected
+                .output[output_index(s, expected, 0, query, head, position_lane(s, 0, 0, {key}))];
         EXPECT_NEAR(output, visible ? 1.0 / static_cast<double>(seen.size()) : 0.0, 1e-15);
       }
     }
@@ -238,7 +222,7 @@ TEST(Oracle, HeadsUnderARank3MaskSeeTheirOwnKeys) {
 }
 
 TEST(Oracle, APastNearTheLargestLengthCostsNoMoreThanItsWindow) {
-  Scenario s = gqa({Past{{kMaxLength - 2}}, Append{{2}, {2}, 0}}, FillKind::needles);
+  Scenario s = gqa_of({Past{{kMaxLength - 2}}, Append{{2}, {2}, 0}}, FillKind::needles);
   s.cache = {LayoutKind::block, 6, 4};
   ASSERT_TRUE(validate(s).empty());
   Oracle oracle(s, {});
@@ -246,7 +230,7 @@ TEST(Oracle, APastNearTheLargestLengthCostsNoMoreThanItsWindow) {
 }
 
 TEST(Oracle, OutlivesTheScenarioItWasGiven) {
-  auto scenario = std::make_unique<Scenario>(gqa({Append{{3}, {3}, 0}}, FillKind::needles));
+  auto scenario = std::make_unique<Scenario>(gqa_of({Append{{3}, {3}, 0}}, FillKind::needles));
   const Scenario copy = *scenario;
   Oracle oracle(*scenario, {});
   scenario.reset();

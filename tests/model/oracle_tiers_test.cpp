@@ -2,42 +2,22 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <optional>
-#include <string>
-#include <type_traits>
 #include <vector>
 
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <gtest/gtest.h>
 
-#include "model/mask.h"
 #include "model/oracle.h"
 #include "model/scenario_json.h"
-#include "model/visibility.h"
 #include "tests/model/definition.h"
+#include "tests/model/oracle_case.h"
 #include "tests/model/random_scenario.h"
 
 namespace kvcheck::model {
 namespace {
 
 using Quad = boost::multiprecision::cpp_bin_float_quad;
-
-Scenario gqa(std::vector<Step> steps, FillKind fill = FillKind::random) {
-  Scenario s;
-  s.query_heads = 4;
-  s.kv_heads = 2;
-  s.head_size = s.value_head_size = 8;
-  s.fill = {fill, 9, 0};
-  s.steps = std::move(steps);
-  return s;
-}
-
-std::size_t at(const Scenario& s, const Expected& e, std::int64_t entry, std::int64_t query,
-               std::int64_t head, std::int64_t lane) {
-  return static_cast<std::size_t>(
-      ((entry * e.queries + query) * s.query_heads + head) * s.value_head_size + lane);
-}
 
 Quad truth_of(const Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
               std::int64_t head, std::int64_t lane) {
@@ -95,7 +75,7 @@ TEST(Oracle, TheCheapTierIsWithinItsUncertaintyOfTheTruth) {
           std::int64_t head, std::int64_t lane) {
         const Scenario& s = oracle.scenario();
         const Expected& expected = oracle.expected(step);
-        const std::size_t i = at(s, expected, entry, query, head, lane);
+        const std::size_t i = output_index(s, expected, entry, query, head, lane);
         const Quad truth(oracle.exact_output(step, entry, query, head, lane));
         const Quad error = abs(Quad(Quad(expected.output[i]) - truth));
         const double doubt = expected.doubt[i / static_cast<std::size_t>(s.value_head_size)];
@@ -140,7 +120,7 @@ TEST(Oracle, TheCheapTierAnswersHealthyScenariosAlone) {
         for (std::int64_t query = 0; query < queries; ++query) {
           for (std::int64_t head = 0; head < s.query_heads; ++head) {
             for (std::int64_t lane = 0; lane < s.value_head_size; ++lane) {
-              const std::size_t j = at(s, expected, entry, query, head, lane);
+              const std::size_t j = output_index(s, expected, entry, query, head, lane);
               // An error of up to half the bound, then the store.
               const double error =
                   expected.bound[j] * static_cast<double>(source.between(-50, 50)) / 100;
@@ -167,7 +147,7 @@ TEST(Oracle, BothTiersGiveTheSameVerdict) {
         [&](Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
             std::int64_t head, std::int64_t lane) {
           const Expected& expected = oracle.expected(step);
-          const std::size_t i = at(oracle.scenario(), expected, entry, query, head, lane);
+          const std::size_t i = output_index(oracle.scenario(), expected, entry, query, head, lane);
           const double limit = expected.bound[i];
           if (limit < 1e-300) return;
           const Quad truth = truth_of(oracle, step, entry, query, head, lane);
@@ -200,7 +180,7 @@ TEST(Oracle, RatiosOfARowAreThoseOfItsElements) {
             std::int64_t head, std::int64_t) {
           const Scenario& s = oracle.scenario();
           const Expected& expected = oracle.expected(step);
-          const std::size_t first = at(s, expected, entry, query, head, 0);
+          const std::size_t first = output_index(s, expected, entry, query, head, 0);
           const double factors[] = {0,         0.5, -1,
                                     1 + 1e-15, -3,  std::numeric_limits<double>::infinity()};
           std::vector<double> observed;
@@ -227,13 +207,14 @@ TEST(Oracle, BoundsAreTheSumsOfTheirTerms) {
       [&](Oracle& oracle, std::size_t step, std::int64_t entry, std::int64_t query,
           std::int64_t head, std::int64_t lane) {
         const Expected& expected = oracle.expected(step);
-        EXPECT_EQ(oracle.bound_terms(step, entry, query, head, lane).total(),
-                  expected.bound[at(oracle.scenario(), expected, entry, query, head, lane)]);
+        EXPECT_EQ(
+            oracle.bound_terms(step, entry, query, head, lane).total(),
+            expected.bound[output_index(oracle.scenario(), expected, entry, query, head, lane)]);
       });
 }
 
 TEST(Oracle, LendsItsOperandsToThoseWithTheSameRoundings) {
-  const Scenario s = gqa({Append{{3}, {3}, 0}});
+  const Scenario s = gqa_of({Append{{3}, {3}, 0}});
   Oracle oracle(s, {});
   Operands* operands = oracle.operands(0x1p-24);
   ASSERT_NE(operands, nullptr);

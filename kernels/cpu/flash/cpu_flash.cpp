@@ -193,7 +193,6 @@ class CpuFlash final : public Target {
     if (!problem_.empty()) return Refusal{fmt::format("{} {}", capabilities_.name, problem_)};
     if (auto reason = check_config(config)) return Refusal{*reason};
     if (auto reason = check_claims(capabilities_, config)) return Refusal{*reason};
-    if (auto reason = check_queries(config)) return Refusal{*reason};
     try {
       return std::make_unique<CpuFlashSession>(distort_config(fault_, config), kernels_, fault_);
     } catch (const std::invalid_argument& wrong) {
@@ -202,18 +201,6 @@ class CpuFlash final : public Target {
   }
 
  private:
-  Reason check_queries(const SessionConfig& config) const {
-    const auto refused = [&](const char* field) {
-      return refuse(field, "given",
-                    fmt::format("{} multiplies queries in bf16; turn and normalise them before, or "
-                                "use cpu-flash",
-                                capabilities_.name));
-    };
-    if (config.rotary && !capabilities_.has("rotary")) return refused("rotary");
-    if (config.qk_norm && !capabilities_.has("qk_norm")) return refused("qk_norm");
-    return std::nullopt;
-  }
-
   Capabilities capabilities_;
   const flash::Kernels* kernels_ = nullptr;
   Fault fault_ = Fault::none;

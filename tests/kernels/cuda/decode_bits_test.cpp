@@ -2,12 +2,12 @@
 // step, the company or the order in which threads run.
 #include <gtest/gtest.h>
 
-#include "tests/kernels/cuda/prefill_case.h"
+#include "tests/kernels/cuda/fused_case.h"
 
 namespace kvcheck::kernels::device {
 namespace {
 
-using Kernel = decltype(PrefillCase::kernel);
+using Kernel = decltype(FusedCase::kernel);
 
 struct Variant {
   Kernel kernel;
@@ -22,8 +22,8 @@ constexpr Variant kVariants[] = {{&KernelTable::decode, false, 0},
                                  {&KernelTable::decode_matrix, false, 64}};
 
 /// Four query heads to a KV head, `queries` of them, behind 230 positions.
-PrefillCase step(const Variant& variant, std::int64_t queries) {
-  PrefillCase c;
+FusedCase step(const Variant& variant, std::int64_t queries) {
+  FusedCase c;
   c.kernel = variant.kernel;
   c.int8_cache = variant.int8_cache;
   c.split_positions = variant.split_positions;
@@ -35,7 +35,7 @@ PrefillCase step(const Variant& variant, std::int64_t queries) {
 }
 
 /// The bits of the queries of one entry from `first` on.
-std::vector<std::uint16_t> bits_of(const PrefillCase& c, const PrefillRun& run, std::size_t entry,
+std::vector<std::uint16_t> bits_of(const FusedCase& c, const FusedRun& run, std::size_t entry,
                                    std::int64_t first) {
   EXPECT_TRUE(run.defects.empty()) << run.first_defect();
   const auto at = [&](std::int64_t query) {
@@ -47,17 +47,16 @@ std::vector<std::uint16_t> bits_of(const PrefillCase& c, const PrefillRun& run, 
 TEST(DecodeBits, AWindowedCacheAndAFullOneWithTheSameWindow) {
   for (const Variant& variant : kVariants) {
     for (const std::int64_t window : {1, 40, 100}) {
-      PrefillCase full = step(variant, 3);
+      FusedCase full = step(variant, 3);
       full.window = window;
-      const std::vector<std::uint16_t> expected = bits_of(full, run_prefill(full), 0, 0);
+      const std::vector<std::uint16_t> expected = bits_of(full, run_fused(full), 0, 0);
       for (const std::int64_t slack : {0, 1, 15, 37}) {
-        PrefillCase windowed = full;
-        PrefillEntry& entry = windowed.entries[0];
+        FusedCase windowed = full;
+        FusedEntry& entry = windowed.entries[0];
         entry.first_position = 227 - window + 1 - slack;
         entry.live = 230 - entry.first_position;
         entry.capacity = entry.live + 3;
-        EXPECT_EQ(bits_of(windowed, run_prefill(windowed), 0, 0), expected)
-            << window << " " << slack;
+        EXPECT_EQ(bits_of(windowed, run_fused(windowed), 0, 0), expected) << window << " " << slack;
       }
     }
   }
@@ -66,17 +65,17 @@ TEST(DecodeBits, AWindowedCacheAndAFullOneWithTheSameWindow) {
 TEST(DecodeBits, OneStepAndSeveral) {
   for (const Variant& variant : kVariants) {
     for (const std::int64_t window : {-1, 50}) {
-      PrefillCase all = step(variant, 5);
+      FusedCase all = step(variant, 5);
       all.window = window;
-      const PrefillRun run = run_prefill(all);
+      const FusedRun run = run_fused(all);
       for (std::int64_t query = 0; query < 5; ++query) {
-        PrefillCase one = all;
-        PrefillEntry& entry = one.entries[0];
+        FusedCase one = all;
+        FusedEntry& entry = one.entries[0];
         entry.live = 225 + query + 1;
         entry.origin = 225 + query;
         entry.queries = 1;
         const std::vector<std::uint16_t> rest = bits_of(all, run, 0, query);
-        const std::vector<std::uint16_t> alone = bits_of(one, run_prefill(one), 0, 0);
+        const std::vector<std::uint16_t> alone = bits_of(one, run_fused(one), 0, 0);
         EXPECT_TRUE(std::equal(alone.begin(), alone.end(), rest.begin())) << query;
       }
     }
@@ -85,24 +84,24 @@ TEST(DecodeBits, OneStepAndSeveral) {
 
 TEST(DecodeBits, CompanyAndGroups) {
   for (const Variant& variant : kVariants) {
-    const PrefillCase alone = step(variant, 2);
-    const std::vector<std::uint16_t> expected = bits_of(alone, run_prefill(alone), 0, 0);
-    PrefillCase company = alone;
+    const FusedCase alone = step(variant, 2);
+    const std::vector<std::uint16_t> expected = bits_of(alone, run_fused(alone), 0, 0);
+    FusedCase company = alone;
     company.entries.push_back({.live = 60, .origin = 50, .queries = 6, .capacity = 60});
     company.entries.push_back(
         {.first_position = 300, .live = 60, .origin = 359, .queries = 1, .capacity = 60});
-    EXPECT_EQ(bits_of(company, run_prefill(company), 0, 0), expected);
+    EXPECT_EQ(bits_of(company, run_fused(company), 0, 0), expected);
   }
 }
 
 TEST(DecodeBits, RunsRepeatUnderEveryOrder) {
   for (const Variant& variant : kVariants) {
-    PrefillCase c = step(variant, 3);
+    FusedCase c = step(variant, 3);
     c.window = 90;
-    const PrefillRun first = run_prefill(c);
+    const FusedRun first = run_fused(c);
     for (const simt::Order order :
          {simt::Order::random, simt::Order::reverse, simt::Order::priority, simt::Order::starve}) {
-      EXPECT_EQ(run_prefill(c, {order, 11}).bits, first.bits);
+      EXPECT_EQ(run_fused(c, {order, 11}).bits, first.bits);
     }
   }
 }

@@ -2,31 +2,14 @@
 // schedule, and what it costs in memory accesses.
 #include <gtest/gtest.h>
 
-#include "tests/kernels/cuda/prefill_case.h"
+#include "tests/kernels/cuda/fused_checks.h"
 
 namespace kvcheck::kernels::device {
 namespace {
 
-constexpr simt::Order kOrders[] = {simt::Order::lockstep, simt::Order::random, simt::Order::reverse,
-                                   simt::Order::priority, simt::Order::starve};
-
-void expect_right(const PrefillCase& problem, const simt::Schedule& schedule = {}) {
-  const PrefillRun run = run_prefill(problem, schedule);
-  EXPECT_TRUE(run.defects.empty()) << run.first_defect();
-  EXPECT_EQ(difference(problem, run), "");
-  EXPECT_EQ(run.counters.bank_conflicts, 0);
-}
-
-void expect_right_under_every_order(const PrefillCase& problem) {
-  for (const simt::Order order : kOrders) {
-    SCOPED_TRACE(to_string(order));
-    expect_right(problem, {order, problem.seed});
-  }
-}
-
 /// Eight query heads to a KV head and three queries: two tiles of rows, the second not full.
-PrefillCase drafts() {
-  PrefillCase c;
+FusedCase drafts() {
+  FusedCase c;
   c.kernel = &KernelTable::decode_matrix;
   c.query_heads = 16;
   c.kv_heads = 2;
@@ -39,7 +22,7 @@ TEST(DecodeMatrix, EveryInstantiation) {
     for (const std::int32_t lanes : {64, 128}) {
       for (const std::uint32_t threads : {32U, 64U, 128U}) {
         SCOPED_TRACE(std::to_string(lanes) + " lanes, " + std::to_string(threads) + " threads");
-        PrefillCase c = drafts();
+        FusedCase c = drafts();
         c.element = element;
         c.threads = threads;
         c.head_size = c.value_head_size = lanes;
@@ -51,7 +34,7 @@ TEST(DecodeMatrix, EveryInstantiation) {
 
 TEST(DecodeMatrix, HeadSizesThatFillNoTile) {
   for (const auto& [head, value] : {std::pair{8, 8}, {24, 56}, {72, 40}, {40, 128}, {120, 8}}) {
-    PrefillCase c = drafts();
+    FusedCase c = drafts();
     c.head_size = head;
     c.value_head_size = value;
     expect_right(c, {simt::Order::random, 3});
@@ -61,14 +44,14 @@ TEST(DecodeMatrix, HeadSizesThatFillNoTile) {
 TEST(DecodeMatrix, WindowsAndSplits) {
   for (const std::int64_t window : {-1, 0, 1, 33, 200}) {
     for (const std::int64_t splits : {0, 64, 256}) {
-      PrefillCase c = drafts();
+      FusedCase c = drafts();
       c.largest_query = 8;
       c.window = window;
       c.split_positions = splits;
       expect_right(c, {simt::Order::random, 7});
     }
   }
-  PrefillCase c = drafts();
+  FusedCase c = drafts();
   c.causal = false;
   c.right = 5;
   c.window = 50;
@@ -78,7 +61,7 @@ TEST(DecodeMatrix, WindowsAndSplits) {
 
 TEST(DecodeMatrix, MasksCapsAndSinks) {
   for (const MaskKind mask : {MaskKind::boolean, MaskKind::additive}) {
-    PrefillCase c = drafts();
+    FusedCase c = drafts();
     c.mask = mask;
     c.sinks = true;
     c.softcap = mask == MaskKind::boolean ? 3 : 0;
@@ -88,7 +71,7 @@ TEST(DecodeMatrix, MasksCapsAndSinks) {
 }
 
 TEST(DecodeMatrix, RaggedEntriesAndEmptyRows) {
-  PrefillCase c = drafts();
+  FusedCase c = drafts();
   c.entries.push_back({.live = 0, .origin = 0, .queries = 2, .capacity = 4});
   c.entries.push_back({.live = 9, .origin = 8, .queries = 0, .capacity = 9});
   c.entries.push_back({.live = 1, .origin = -2, .queries = 3, .capacity = 8});
@@ -103,7 +86,7 @@ TEST(DecodeMatrix, RaggedEntriesAndEmptyRows) {
 TEST(DecodeMatrix, InfiniteValuesReachOnlyRowsThatSeeThem) {
   for (const Element element : {Element::f16, Element::bf16}) {
     for (const std::int32_t lanes : {64, 128}) {
-      PrefillCase c = drafts();
+      FusedCase c = drafts();
       c.element = element;
       c.head_size = c.value_head_size = lanes;
       c.infinite_position = 298;
@@ -116,11 +99,11 @@ TEST(DecodeMatrix, InfiniteValuesReachOnlyRowsThatSeeThem) {
 
 TEST(DecodeMatrix, ReadsEachRowOfTheBandOnce) {
   for (const std::int32_t lanes : {64, 128}) {
-    PrefillCase c = drafts();
+    FusedCase c = drafts();
     c.head_size = c.value_head_size = lanes;
     c.window = 1000;
     c.entries = {{.live = 1200, .origin = 1199, .queries = 1, .capacity = 1200}};
-    const PrefillRun run = run_prefill(c);
+    const FusedRun run = run_fused(c);
     EXPECT_EQ(difference(c, run), "");
     const double least = 1000.0 * 2 * 2 * lanes * 2 / 32;
     EXPECT_LE(static_cast<double>(run.counters.global_load_sectors), 1.05 * least) << lanes;

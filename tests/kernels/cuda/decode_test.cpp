@@ -3,39 +3,22 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/takes.h"
-#include "tests/kernels/cuda/prefill_case.h"
+#include "tests/kernels/cuda/fused_checks.h"
 
 namespace kvcheck::kernels::device {
 namespace {
 
-constexpr simt::Order kOrders[] = {simt::Order::lockstep, simt::Order::random, simt::Order::reverse,
-                                   simt::Order::priority, simt::Order::starve};
-
-void expect_right(const PrefillCase& problem, const simt::Schedule& schedule = {}) {
-  const PrefillRun run = run_prefill(problem, schedule);
-  EXPECT_TRUE(run.defects.empty()) << run.first_defect();
-  EXPECT_EQ(difference(problem, run), "");
-  EXPECT_EQ(run.counters.bank_conflicts, 0);
-}
-
-void expect_right_under_every_order(const PrefillCase& problem) {
-  for (const simt::Order order : kOrders) {
-    SCOPED_TRACE(to_string(order));
-    expect_right(problem, {order, problem.seed});
-  }
-}
-
 /// One query behind 300 positions, in a cache with dead rows behind them.
-PrefillCase token() {
-  PrefillCase c;
+FusedCase token() {
+  FusedCase c;
   c.kernel = &KernelTable::decode;
   c.entries = {{.live = 300, .origin = 299, .queries = 1, .capacity = 310}};
   return c;
 }
 
 /// The same with four query heads to a KV head and three draft tokens: rows of several queries.
-PrefillCase drafts() {
-  PrefillCase c = token();
+FusedCase drafts() {
+  FusedCase c = token();
   c.query_heads = 8;
   c.kv_heads = 2;
   c.entries[0].origin = 297;
@@ -54,7 +37,7 @@ TEST(Decode, EveryInstantiation) {
         for (const std::int32_t group : {1, 3, 8}) {
           SCOPED_TRACE(std::to_string(int8_cache) + " " + std::to_string(lanes) + " lanes, " +
                        std::to_string(group) + " rows");
-          PrefillCase c = token();
+          FusedCase c = token();
           c.element = element;
           c.int8_cache = int8_cache;
           c.per_channel = group == 3;
@@ -70,7 +53,7 @@ TEST(Decode, EveryInstantiation) {
 
 TEST(Decode, EveryNumberOfWarps) {
   for (const std::uint32_t threads : {32U, 64U, 96U, 128U, 256U}) {
-    PrefillCase c = drafts();
+    FusedCase c = drafts();
     c.threads = threads;
     expect_right_under_every_order(c);
   }
@@ -78,13 +61,13 @@ TEST(Decode, EveryNumberOfWarps) {
 
 TEST(Decode, HeadSizesThatFillNoTile) {
   for (const auto& [head, value] : {std::pair{8, 8}, {24, 56}, {72, 40}, {40, 136}, {248, 8}}) {
-    PrefillCase c = drafts();
+    FusedCase c = drafts();
     c.head_size = head;
     c.value_head_size = value;
     expect_right(c, {simt::Order::random, 3});
   }
   for (const auto& [head, value] : {std::pair{16, 48}, {80, 16}, {240, 144}}) {
-    PrefillCase c = drafts();
+    FusedCase c = drafts();
     c.int8_cache = c.per_channel = true;
     c.head_size = head;
     c.value_head_size = value;
@@ -95,7 +78,7 @@ TEST(Decode, HeadSizesThatFillNoTile) {
 TEST(Decode, Windows) {
   for (const std::int64_t window : {0, 1, 2, 33, 64, 200, 1000}) {
     for (const std::int64_t splits : {0, 64}) {
-      PrefillCase c = drafts();
+      FusedCase c = drafts();
       c.window = window;
       c.split_positions = splits;
       expect_right_under_every_order(c);
@@ -105,7 +88,7 @@ TEST(Decode, Windows) {
 
 TEST(Decode, WithoutCausalityAndWithRightWindows) {
   for (const std::int64_t right : {-1, 0, 1, 40}) {
-    PrefillCase c = drafts();
+    FusedCase c = drafts();
     c.causal = false;
     c.right = right;
     c.window = 50;
@@ -118,7 +101,7 @@ TEST(Decode, WithoutCausalityAndWithRightWindows) {
 TEST(Decode, Masks) {
   for (const MaskKind mask : {MaskKind::boolean, MaskKind::additive}) {
     for (const bool of_each : {false, true}) {
-      PrefillCase c = drafts();
+      FusedCase c = drafts();
       c.mask = mask;
       c.mask_of_heads = c.mask_of_entries = of_each;
       c.mask_columns = of_each ? 0 : 290;
@@ -131,7 +114,7 @@ TEST(Decode, Masks) {
 
 TEST(Decode, CapsAndSinks) {
   for (const std::int64_t splits : {0, 64}) {
-    PrefillCase c = drafts();
+    FusedCase c = drafts();
     c.softcap = 3;
     c.scale = 1;
     c.sinks = true;
@@ -142,7 +125,7 @@ TEST(Decode, CapsAndSinks) {
 
 TEST(Decode, AnySplitSize) {
   for (const std::int64_t splits : {32, 64, 96, 256, 320, 1024}) {
-    PrefillCase c = drafts();
+    FusedCase c = drafts();
     c.largest_query = 8;
     c.split_positions = splits;
     expect_right(c, {simt::Order::random, 9});
@@ -152,8 +135,8 @@ TEST(Decode, AnySplitSize) {
 }
 
 /// Entries that hold nothing, ask nothing, ask more than they hold, or begin somewhere.
-PrefillCase ragged() {
-  PrefillCase c = drafts();
+FusedCase ragged() {
+  FusedCase c = drafts();
   c.entries.push_back({.live = 0, .origin = 0, .queries = 2, .capacity = 4});
   c.entries.push_back({.live = 9, .origin = 8, .queries = 0, .capacity = 9});
   c.entries.push_back({.live = 1, .origin = -2, .queries = 3, .capacity = 8});
@@ -165,7 +148,7 @@ PrefillCase ragged() {
 TEST(Decode, RaggedEntriesAndEmptyRows) {
   for (const std::int64_t splits : {0, 64}) {
     for (const bool sinks : {false, true}) {
-      PrefillCase c = ragged();
+      FusedCase c = ragged();
       c.split_positions = splits;
       c.sinks = sinks;
       expect_right_under_every_order(c);
@@ -174,7 +157,7 @@ TEST(Decode, RaggedEntriesAndEmptyRows) {
 }
 
 TEST(Decode, PositionsBeyond32Bits) {
-  PrefillCase c = drafts();
+  FusedCase c = drafts();
   c.entries[0].first_position = (std::int64_t{5} << 32) + 17;
   c.entries[0].origin += c.entries[0].first_position;
   c.window = 150;
@@ -185,7 +168,7 @@ TEST(Decode, PositionsBeyond32Bits) {
 }
 
 TEST(Decode, InfiniteValuesReachOnlyRowsThatSeeThem) {
-  PrefillCase c = drafts();
+  FusedCase c = drafts();
   c.infinite_position = 298;
   expect_right_under_every_order(c);
 }
@@ -193,14 +176,14 @@ TEST(Decode, InfiniteValuesReachOnlyRowsThatSeeThem) {
 TEST(Decode, ReadsEachRowOfTheBandOnce) {
   for (const bool int8_cache : {false, true}) {
     for (const std::int32_t lanes : {64, 128, 256}) {
-      PrefillCase c = token();
+      FusedCase c = token();
       c.query_heads = 8;
       c.kv_heads = 2;
       c.head_size = c.value_head_size = lanes;
       c.int8_cache = int8_cache;
       c.window = 1000;
       c.entries = {{.live = 1200, .origin = 1199, .queries = 1, .capacity = 1200}};
-      const PrefillRun run = run_prefill(c);
+      const FusedRun run = run_fused(c);
       EXPECT_EQ(difference(c, run), "");
       const double least = 1000.0 * 2 * 2 * lanes * (int8_cache ? 1 : 2) / 32;
       EXPECT_LE(static_cast<double>(run.counters.global_load_sectors), 1.05 * least)

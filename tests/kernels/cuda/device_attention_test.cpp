@@ -135,6 +135,17 @@ TEST(DeviceAttention, SplitsAreMultiplesOfTheUnitWhateverIsAskedFor) {
   expect_splits(splits({entry(0, 1025)}, 4000), 4096, 0, 1);
 }
 
+TEST(DeviceAttention, SplitsStayWithinTheAxisOfAGrid) {
+  constexpr std::int64_t kAxis = 65535;
+  EXPECT_EQ(splits({entry(0, 33'000'000)}).positions, 512);
+  for (const std::int64_t length : {34'000'000LL, 2'147'483'647LL}) {
+    const Splits found = splits({entry(0, length)});
+    EXPECT_LE(found.count, kAxis);
+    EXPECT_GE(found.positions * found.count, length);
+    EXPECT_EQ(found.positions % 256, 0);
+  }
+}
+
 TEST(DeviceAttention, AWindowCutsTheSameSplitsInAnyCache) {
   // The query at 1299 sees 1290 to 1299, in rows of a full cache and of one of 12 rows.
   expect_splits(splits({entry(0, 1300)}, 0, 10), 512, 2, 1);

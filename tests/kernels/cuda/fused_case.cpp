@@ -1,4 +1,4 @@
-#include "tests/kernels/cuda/prefill_case.h"
+#include "tests/kernels/cuda/fused_case.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ std::uint64_t mixed(std::uint64_t x) {
 enum class Of : std::uint64_t { query, key, value, mask, sink };
 
 /// Uniform in [-1, 1).
-double number(const PrefillCase& c, Of of, std::uint64_t entry, std::int64_t head, std::int64_t row,
+double number(const FusedCase& c, Of of, std::uint64_t entry, std::int64_t head, std::int64_t row,
               std::int64_t lane) {
   std::uint64_t hash = mixed(c.seed * 8 + static_cast<std::uint64_t>(of));
   for (const std::uint64_t part :
@@ -33,44 +33,44 @@ double number(const PrefillCase& c, Of of, std::uint64_t entry, std::int64_t hea
   return static_cast<double>(hash >> 11) * 0x1p-52 - 1;
 }
 
-std::uint16_t stored(const PrefillCase& c, double x) {
+std::uint16_t stored(const FusedCase& c, double x) {
   const float f = static_cast<float>(x);
   return c.element == Element::f16 ? f16_from(f).bits : bf16_from(f).bits;
 }
 
-double loaded(const PrefillCase& c, std::uint16_t bits) {
+double loaded(const FusedCase& c, std::uint16_t bits) {
   return c.element == Element::f16 ? to_float(F16{bits}) : to_float(BF16{bits});
 }
 
-double rounded(const PrefillCase& c, double x) { return loaded(c, stored(c, x)); }
+double rounded(const FusedCase& c, double x) { return loaded(c, stored(c, x)); }
 
 /// What a code of int8 stands for; per channel it differs between heads and lanes.
-float scale_of(const PrefillCase& c, Of of, std::int64_t head, std::int64_t lane) {
+float scale_of(const FusedCase& c, Of of, std::int64_t head, std::int64_t lane) {
   return (of == Of::key ? 0.01F : 0.006F) *
          static_cast<float>(c.per_channel ? 1 + (head + lane) % 3 : 1);
 }
 
-std::int8_t code_of(const PrefillCase& c, Of of, std::uint64_t entry, std::int64_t head,
+std::int8_t code_of(const FusedCase& c, Of of, std::uint64_t entry, std::int64_t head,
                     std::int64_t row, std::int64_t lane) {
   return static_cast<std::int8_t>(std::lround(127 * number(c, of, entry, head, row, lane)));
 }
 
 /// An element of the cache as a kernel sees it.
-double cached(const PrefillCase& c, Of of, std::uint64_t entry, std::int64_t head,
+double cached(const FusedCase& c, Of of, std::uint64_t entry, std::int64_t head,
               std::int64_t position, std::int64_t lane) {
   if (!c.int8_cache) return rounded(c, number(c, of, entry, head, position, lane));
   return double{scale_of(c, of, head, lane)} * code_of(c, of, entry, head, position, lane);
 }
 
-std::int64_t mask_columns(const PrefillCase& c) {
+std::int64_t mask_columns(const FusedCase& c) {
   if (c.mask_columns > 0) return c.mask_columns;
   std::int64_t most = 1;
-  for (const PrefillEntry& e : c.entries) most = std::max(most, e.first_position + e.live);
+  for (const FusedEntry& e : c.entries) most = std::max(most, e.first_position + e.live);
   return most;
 }
 
 /// The bias of one key; -infinity hides it.
-double mask_bias(const PrefillCase& c, std::size_t entry, std::int64_t head, std::int64_t query,
+double mask_bias(const FusedCase& c, std::size_t entry, std::int64_t head, std::int64_t query,
                  std::int64_t position) {
   if (c.mask == MaskKind::none) return 0;
   if (position >= mask_columns(c)) return -kInfinity;
@@ -81,9 +81,9 @@ double mask_bias(const PrefillCase& c, std::size_t entry, std::int64_t head, std
   return c.mask == MaskKind::boolean ? 0 : rounded(c, 2 * drawn);
 }
 
-bool sees(const PrefillCase& c, std::size_t entry, std::int64_t head, std::int64_t query,
+bool sees(const FusedCase& c, std::size_t entry, std::int64_t head, std::int64_t query,
           std::int64_t position) {
-  const PrefillEntry& e = c.entries[entry];
+  const FusedEntry& e = c.entries[entry];
   const std::int64_t own = e.origin + query;
   if (position < e.first_position || position >= e.first_position + e.live) return false;
   if (c.causal && position > own) return false;
@@ -92,7 +92,7 @@ bool sees(const PrefillCase& c, std::size_t entry, std::int64_t head, std::int64
   return mask_bias(c, entry, head, query, position) != -kInfinity;
 }
 
-bool seen_by_any(const PrefillCase& c, std::size_t entry, std::int64_t position) {
+bool seen_by_any(const FusedCase& c, std::size_t entry, std::int64_t position) {
   for (std::int64_t query = 0; query < c.entries[entry].queries; ++query) {
     for (std::int64_t head = 0; head < c.query_heads; ++head) {
       if (sees(c, entry, head, query, position)) return true;
@@ -113,9 +113,9 @@ T* on_device(simt::GlobalMemory& memory, const std::vector<T>& content, simt::Us
 
 /// Rows of all heads of one entry; `dead` takes the place of what is dead or hidden.
 template <class T, class Make>
-std::vector<T> rows_of(const PrefillCase& c, std::size_t entry, std::int64_t lanes, T dead,
+std::vector<T> rows_of(const FusedCase& c, std::size_t entry, std::int64_t lanes, T dead,
                        Make make) {
-  const PrefillEntry& e = c.entries[entry];
+  const FusedEntry& e = c.entries[entry];
   std::vector<T> rows;
   for (std::int64_t head = 0; head < c.kv_heads; ++head) {
     for (std::int64_t row = 0; row < e.capacity; ++row) {
@@ -129,7 +129,7 @@ std::vector<T> rows_of(const PrefillCase& c, std::size_t entry, std::int64_t lan
   return rows;
 }
 
-const void* cache_of(const PrefillCase& c, std::size_t entry, Of of, std::int64_t lanes,
+const void* cache_of(const FusedCase& c, std::size_t entry, Of of, std::int64_t lanes,
                      simt::GlobalMemory& memory) {
   const char* const name = of == Of::key ? "keys" : "values";
   if (c.int8_cache) {
@@ -147,8 +147,7 @@ const void* cache_of(const PrefillCase& c, std::size_t entry, Of of, std::int64_
   return on_device(memory, rows_of(c, entry, lanes, dead, element), simt::Use::input, name);
 }
 
-const float* scales_of(const PrefillCase& c, Of of, std::int64_t lanes,
-                       simt::GlobalMemory& memory) {
+const float* scales_of(const FusedCase& c, Of of, std::int64_t lanes, simt::GlobalMemory& memory) {
   std::vector<float> scales;
   for (std::int64_t head = 0; head < (c.per_channel ? c.kv_heads : 1); ++head) {
     for (std::int64_t lane = 0; lane < (c.per_channel ? lanes : 1); ++lane) {
@@ -159,11 +158,11 @@ const float* scales_of(const PrefillCase& c, Of of, std::int64_t lanes,
 }
 
 /// Splits of all entries, and memory for their partial results.
-void set_splits(const PrefillCase& c, simt::GlobalMemory& memory, AttentionParameters& p) {
+void set_splits(const FusedCase& c, simt::GlobalMemory& memory, AttentionParameters& p) {
   p.splits = 1;
   if (c.split_positions == 0) return;
   std::int64_t end = 0, begin = c.entries[0].first_position;
-  for (const PrefillEntry& e : c.entries) {
+  for (const FusedEntry& e : c.entries) {
     begin = std::min(begin, e.first_position);
     end = std::max(end, e.first_position + e.live);
   }
@@ -181,14 +180,14 @@ void set_splits(const PrefillCase& c, simt::GlobalMemory& memory, AttentionParam
       scratch(rows * static_cast<std::size_t>(c.value_head_size), "partial outputs");
 }
 
-double query_number(const PrefillCase& c, std::size_t entry, std::int64_t head, std::int64_t query,
+double query_number(const FusedCase& c, std::size_t entry, std::int64_t head, std::int64_t query,
                     std::int64_t lane) {
   // By position, so that a step cut in two asks the same.
   const std::int64_t position = c.entries[entry].origin + query;
   return rounded(c, c.largest_query * number(c, Of::query, entry, head, position, lane));
 }
 
-std::vector<float> sinks_of(const PrefillCase& c) {
+std::vector<float> sinks_of(const FusedCase& c) {
   std::vector<float> sinks;
   for (std::int64_t head = 0; head < c.query_heads; ++head) {
     sinks.push_back(static_cast<float>(2 * number(c, Of::sink, 0, head, 0, 0)));
@@ -196,7 +195,7 @@ std::vector<float> sinks_of(const PrefillCase& c) {
   return sinks;
 }
 
-void set_mask(const PrefillCase& c, simt::GlobalMemory& memory, AttentionParameters& p) {
+void set_mask(const FusedCase& c, simt::GlobalMemory& memory, AttentionParameters& p) {
   const std::int64_t columns = mask_columns(c);
   const std::int64_t heads = c.mask_of_heads ? c.query_heads : 1;
   const std::int64_t entries = c.mask_of_entries ? static_cast<std::int64_t>(c.entries.size()) : 1;
@@ -222,11 +221,11 @@ void set_mask(const PrefillCase& c, simt::GlobalMemory& memory, AttentionParamet
   p.mask_columns = columns;
 }
 
-AttentionParameters parameters_of(const PrefillCase& c, simt::GlobalMemory& memory) {
+AttentionParameters parameters_of(const FusedCase& c, simt::GlobalMemory& memory) {
   std::vector<EntryView> views;
   std::vector<std::uint16_t> queries;
   for (std::size_t i = 0; i < c.entries.size(); ++i) {
-    const PrefillEntry& e = c.entries[i];
+    const FusedEntry& e = c.entries[i];
     EntryView view{};
     const std::int64_t bytes = c.int8_cache ? 1 : 2;
     view.key = cache_of(c, i, Of::key, c.head_size, memory);
@@ -275,9 +274,9 @@ AttentionParameters parameters_of(const PrefillCase& c, simt::GlobalMemory& memo
 }
 
 /// One query of one head in double. \param to value_head_size outputs and tolerances
-void answer(const PrefillCase& c, std::size_t entry, std::int64_t head, std::int64_t query,
+void answer(const FusedCase& c, std::size_t entry, std::int64_t head, std::int64_t query,
             double* output, double* tolerance) {
-  const PrefillEntry& e = c.entries[entry];
+  const FusedEntry& e = c.entries[entry];
   const std::int64_t kv_head = head / (c.query_heads / c.kv_heads);
   std::vector<std::int64_t> positions;
   std::vector<double> logits;
@@ -322,19 +321,17 @@ void answer(const PrefillCase& c, std::size_t entry, std::int64_t head, std::int
 
 }  // namespace
 
-std::int64_t PrefillCase::queries() const {
+std::int64_t FusedCase::queries() const {
   std::int64_t most = 0;
-  for (const PrefillEntry& e : entries) most = std::max(most, e.queries);
+  for (const FusedEntry& e : entries) most = std::max(most, e.queries);
   return most;
 }
 
-std::int64_t PrefillCase::output_row(std::size_t entry, std::int64_t query,
-                                     std::int64_t head) const {
+std::int64_t FusedCase::output_row(std::size_t entry, std::int64_t query, std::int64_t head) const {
   return (static_cast<std::int64_t>(entry) * queries() + query) * query_heads + head;
 }
 
-PrefillRun run_prefill(const PrefillCase& c, const simt::Schedule& schedule,
-                       const KernelTable& table) {
+FusedRun run_fused(const FusedCase& c, const simt::Schedule& schedule, const KernelTable& table) {
   simt::GlobalMemory memory;
   simt::SimtQueue queue(memory, schedule, simt::Checks{});
   AttentionParameters p = parameters_of(c, memory);
@@ -344,7 +341,7 @@ PrefillRun run_prefill(const PrefillCase& c, const simt::Schedule& schedule,
   p.output = on_device(memory, untouched, simt::Use::output, "output");
   memory.begin_step();
   (table.*c.kernel)(queue, {c.element, c.int8_cache, c.threads}, p);
-  PrefillRun run;
+  FusedRun run;
   run.defects = queue.take_defects();
   run.counters = queue.counters();
   run.bits.resize(elements);
@@ -355,9 +352,9 @@ PrefillRun run_prefill(const PrefillCase& c, const simt::Schedule& schedule,
   return run;
 }
 
-PrefillTruth prefill_truth(const PrefillCase& c) {
+FusedTruth fused_truth(const FusedCase& c) {
   const std::size_t rows = c.entries.size() * static_cast<std::size_t>(c.queries() * c.query_heads);
-  PrefillTruth truth;
+  FusedTruth truth;
   truth.output.resize(rows * static_cast<std::size_t>(c.value_head_size));
   truth.tolerance = truth.output;
   for (std::size_t entry = 0; entry < c.entries.size(); ++entry) {
@@ -371,8 +368,8 @@ PrefillTruth prefill_truth(const PrefillCase& c) {
   return truth;
 }
 
-std::string difference(const PrefillCase& c, const PrefillRun& run) {
-  const PrefillTruth truth = prefill_truth(c);
+std::string difference(const FusedCase& c, const FusedRun& run) {
+  const FusedTruth truth = fused_truth(c);
   for (std::size_t entry = 0; entry < c.entries.size(); ++entry) {
     for (std::int64_t row = 0; row < c.queries() * c.query_heads; ++row) {
       const std::int64_t query = row / c.query_heads;
