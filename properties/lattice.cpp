@@ -307,12 +307,13 @@ void add_long(std::vector<Scenario>& grid, const kernels::Capabilities& target) 
 }
 
 /// For targets that launch kernels: an entry of several splits beside one whose later splits are
-/// empty, by each kernel that splits, with a sink to be added once; narrow and wide rows.
+/// empty, by each fused kernel, with a sink to be added once; narrow and wide rows.
 void add_splits(std::vector<Scenario>& grid, const kernels::Capabilities& target) {
   using model::LaunchKernel;
   constexpr std::int64_t kQueries = 2;
   for (const std::int64_t head_size : {16, 64}) {
-    for (const LaunchKernel kernel : {LaunchKernel::decode, LaunchKernel::decode_matrix}) {
+    for (const LaunchKernel kernel :
+         {LaunchKernel::decode, LaunchKernel::decode_matrix, LaunchKernel::prefill}) {
       Scenario s;
       s.element_type = model::ElementType::f16;
       s.batch = 2;
@@ -332,6 +333,17 @@ void add_splits(std::vector<Scenario>& grid, const kernels::Capabilities& target
   }
 }
 
+/// An entry that fills its rows beside one that brings more tokens: a row too many is another's.
+void add_ragged(std::vector<Scenario>& grid, const kernels::Capabilities& target) {
+  Scenario s;
+  s.batch = s.query_heads = s.kv_heads = 2;
+  s.head_size = s.value_head_size = packet_lanes(target);
+  s.cache.capacity = 4;
+  s.steps.emplace_back(Append{{3, 1}, {3, 1}, 0});
+  s.steps.emplace_back(Append{{1, 3}, {1, 3}, 0});
+  add(grid, target, s);
+}
+
 }  // namespace
 
 std::vector<Scenario> lattice(const kernels::Capabilities& target) {
@@ -348,6 +360,7 @@ std::vector<Scenario> lattice(const kernels::Capabilities& target) {
   constexpr std::size_t kOneIn = 4;
   std::vector<Scenario> thin;
   add_splits(thin, target);
+  add_ragged(thin, target);
   for (std::size_t i = 0; i < grid.size(); i += kOneIn) {
     add_launch(thin.size(), target, grid[i]);
     add_valid(thin, target, std::move(grid[i]));
