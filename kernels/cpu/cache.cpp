@@ -98,8 +98,7 @@ void KvCache::run_moves() {
   const std::int64_t heads = config_.kv_heads;
   std::int64_t bytes = 0;
   for (const Move& move : moves_) bytes += heads * move.count * move.to.row_stride;
-  const bool pays = config_.threads > 1 || bytes >= kParallelBytes;
-  const int threads = pays ? config_.threads : 1;
+  const int threads = bytes >= kParallelBytes ? config_.threads : 1;
   run_tasks(threads, static_cast<std::int64_t>(moves_.size()) * heads, [&](std::int64_t task) {
     const Move& move = moves_[static_cast<std::size_t>(task / heads)];
     const bool in_place = move.from.base == move.to.base;

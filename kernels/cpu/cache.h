@@ -31,10 +31,9 @@ struct EntryRows {
 
 class KvCache {
  public:
-  /// Bytes of a step's moves from which on several threads share them where the session leaves the
-  /// number of threads open. A thread moves about 10
-  /// GB/s, so this is some 25 us of work, and handing work to a pool that sleeps costs about as
-  /// much (65 us in the slowest pool measured).
+  /// Bytes of a step's moves from which on the threads of the session share them. A thread moves
+  /// about 10 GB/s, so this is some 25 us of work, and handing work to a pool that sleeps costs
+  /// about as much (65 us in the slowest pool measured).
   static constexpr std::int64_t kParallelBytes = std::int64_t{256} << 10;
 
   /// \pre check_config(config) is empty

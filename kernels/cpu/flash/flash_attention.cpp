@@ -19,8 +19,7 @@ namespace {
 /// Query rows of one unit: enough that keys and values are widened and fetched rarely, few enough
 /// that rows, logits and outputs stay in the second cache.
 constexpr std::int64_t kUnitRows = 384;
-/// Products of a query row and a position below which a step stays on the caller's thread unless
-/// it was told how many to take: some
+/// Products of a query row and a position below which a step stays on the caller's thread: some
 /// 20 us of work, about what it costs to wake another.
 constexpr std::int64_t kParallelProducts = std::int64_t{1} << 14;
 
@@ -243,7 +242,7 @@ void FlashAttention::run_split(const FlashStep& step, const UnitShape& largest) 
   const auto bytes = static_cast<std::size_t>(first_partial_.back() * floats) * sizeof(float);
   if (partials_.size() < bytes) partials_ = Arena(bytes);
   auto* const memory = reinterpret_cast<float*>(partials_.data());
-  run_tasks(threads_, first_partial_.back(), [&](std::int64_t task) {
+  run_tasks(awake_, first_partial_.back(), [&](std::int64_t task) {
     const auto after = std::upper_bound(first_partial_.begin(), first_partial_.end(), task);
     const auto index = static_cast<std::size_t>(after - first_partial_.begin() - 1);
     const Unit& unit = units_[index];
@@ -253,7 +252,7 @@ void FlashAttention::run_split(const FlashStep& step, const UnitShape& largest) 
               partial_at(memory + task * floats, unit_shape(shape_, rows_of(unit))));
   });
   const auto units = static_cast<std::int64_t>(units_.size());
-  run_tasks(threads_, distort_units(fault_, units), [&](std::int64_t task) {
+  run_tasks(awake_, distort_units(fault_, units), [&](std::int64_t task) {
     const auto index = static_cast<std::size_t>(task);
     const Unit& unit = units_[index];
     const UnitShape shape = unit_shape(shape_, rows_of(unit));
@@ -299,9 +298,13 @@ void FlashAttention::run(const FlashStep& step) {
   const UnitShape shape = reserve(step);
   const std::int64_t units = static_cast<std::int64_t>(units_.size());
   const std::int64_t threads = thread_count(threads_);
-  if (threads > 1 && (threads_ > 1 || products_ >= kParallelProducts)) {
+  const bool pays = products_ >= kParallelProducts;
+  awake_ = pays ? threads_ : 1;
+  // Told how many threads to take, a step is cut for them though it may not pay to wake them: what
+  // is cut in another way when it is large can then be tested while it is small.
+  if (threads > 1 && (threads_ > 1 || pays)) {
     if (units < 4 * threads) return run_split(step, shape);
-    run_tasks(threads_, distort_units(fault_, units), [&](std::int64_t unit) {
+    run_tasks(awake_, distort_units(fault_, units), [&](std::int64_t unit) {
       run_unit(step, units_[static_cast<std::size_t>(unit)], workspaces_->local.local());
     });
     return;

@@ -106,6 +106,7 @@ class FlashAttention {
   FlashShape shape_;
   const Kernels* kernels_;
   int threads_;
+  int awake_ = 1;  ///< Of them, those that the step at hand is worth.
   Fault fault_;
   std::int64_t heads_per_unit_;
   std::int64_t queries_per_unit_;
