@@ -72,6 +72,9 @@ double code(std::uint64_t hash) {
   return code_sign(hash) * (1.0 + static_cast<double>((hash >> 1) & 31) / 128.0);
 }
 
+/// Of position_digits: six digits of base 2 reach 64 positions, and wider lanes need fewer.
+constexpr std::int64_t kMostDigits = 6;
+
 /// The place of a position in the one-hot code, before rotation; -1 for a dark position.
 std::int64_t code_digit(const FillSpec& fill, std::int64_t lanes, std::int64_t position) {
   if (fill.kind == FillKind::position_block) {
@@ -106,16 +109,34 @@ std::int64_t rotation_stride(std::int64_t lanes) {
   return at < known.size() ? known[at] : find_stride(lanes);
 }
 
+/// Where a lane goes for a KV head of an entry.
+std::int64_t rotated(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head,
+                     std::int64_t lane) {
+  const std::int64_t lanes = scenario.value_head_size;
+  const std::int64_t turns =
+      ((scenario.fill.first_entry + entry) * scenario.kv_heads + kv_head) % lanes;
+  return (lane + turns * rotation_stride(lanes)) % lanes;
+}
+
 }  // namespace
 
 std::int64_t position_lane(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head,
                            Position position) {
   const std::int64_t lanes = scenario.value_head_size;
   const std::int64_t digit = code_digit(scenario.fill, lanes, position.value);
-  if (digit < 0) return -1;
-  const std::int64_t turns =
-      ((scenario.fill.first_entry + entry) * scenario.kv_heads + kv_head) % lanes;
-  return (digit + turns * rotation_stride(lanes)) % lanes;
+  return digit < 0 ? -1 : rotated(scenario, entry, kv_head, digit);
+}
+
+std::int64_t most_digits(const Scenario& scenario) {
+  return std::min(kMostDigits, scenario.value_head_size / 2);
+}
+
+std::int64_t digit_lane(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head,
+                        Position position, std::int64_t digit) {
+  const std::int64_t base = scenario.value_head_size / scenario.fill.index;
+  std::int64_t rest = position.value;
+  for (std::int64_t i = 0; i < digit; ++i) rest /= base;
+  return rotated(scenario, entry, kv_head, digit * base + rest % base);
 }
 
 Fill::Fill(const Scenario& scenario, const Timeline& timeline)
@@ -172,6 +193,12 @@ double Fill::value(std::int64_t entry, std::int64_t kv_head, Token token, std::i
   if (literal_) return literal_->value(entry, kv_head, token, lane);
   if (shaped_) {
     return shaped_value(*scenario_, shaped_row(*scenario_, kValue, entry, kv_head, token), lane);
+  }
+  if (scenario_->fill.kind == FillKind::position_digits) {
+    for (std::int64_t digit = 0; digit < scenario_->fill.index; ++digit) {
+      if (lane == digit_lane(*scenario_, entry, kv_head, token.position, digit)) return 1;
+    }
+    return 0;
   }
   if (is_position_fill(scenario_->fill.kind)) {
     return lane == position_lane(*scenario_, entry, kv_head, token.position) ? 1.0 : 0.0;
@@ -262,6 +289,14 @@ void Fill::value_row(std::int64_t entry, std::int64_t kv_head, Token token,
   if (shaped_) {
     const ShapedRow shape = shaped_row(*scenario_, kValue, entry, kv_head, token);
     for (double& element : row) element = shaped_value(*scenario_, shape, lane++);
+    return;
+  }
+  if (scenario_->fill.kind == FillKind::position_digits) {
+    std::ranges::fill(row, 0.0);
+    for (std::int64_t digit = 0; digit < scenario_->fill.index; ++digit) {
+      const std::int64_t lit = digit_lane(*scenario_, entry, kv_head, token.position, digit);
+      if (static_cast<std::size_t>(lit) < row.size()) row[static_cast<std::size_t>(lit)] = 1;
+    }
     return;
   }
   if (is_position_fill(scenario_->fill.kind)) {

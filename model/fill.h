@@ -26,6 +26,7 @@ namespace kvcheck::model {
 /// 64: that key wins, and the output is its value, but where two codes agree in nearly all lanes.
 /// extreme, ties, cancelling, integers: see fill_shapes.h.
 /// position_code, position_block: Q = 0; V is 1 at position_lane() and 0 elsewhere.
+/// position_digits: Q = 0; V is 1 at the digit_lane() of every digit and 0 elsewhere.
 /// literal: what the steps spell out.
 /// Values are those that the operator is given: before norm and rotary embedding, and before the
 /// cache quantises. Of a past they are what the cache holds.
@@ -91,5 +92,16 @@ class Fill {
 /// \pre the fill is position_code or position_block
 std::int64_t position_lane(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head,
                            Position position);
+
+/// Digits that position_digits can show in the lanes of a value, each in two lanes or more; below 2
+/// where it can show none.
+std::int64_t most_digits(const Scenario& scenario);
+
+/// Lane of the output that shows digit `digit` of `position` under position_digits, rotated as
+/// those of position_lane(). Digits have lanes of their own: no two positions that differ in one
+/// light the same lane for it.
+/// \pre the fill is position_digits, 0 <= digit < fill.index
+std::int64_t digit_lane(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head,
+                        Position position, std::int64_t digit);
 
 }  // namespace kvcheck::model

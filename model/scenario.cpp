@@ -283,7 +283,8 @@ std::string_view to_string(QkOutput output) {
 }
 
 bool is_position_fill(FillKind kind) {
-  return kind == FillKind::position_code || kind == FillKind::position_block;
+  return kind == FillKind::position_code || kind == FillKind::position_block ||
+         kind == FillKind::position_digits;
 }
 
 std::string_view to_string(FillKind kind) {
@@ -296,6 +297,8 @@ std::string_view to_string(FillKind kind) {
       return "position_code";
     case FillKind::position_block:
       return "position_block";
+    case FillKind::position_digits:
+      return "position_digits";
     case FillKind::extreme:
       return "extreme";
     case FillKind::ties:

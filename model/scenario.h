@@ -50,26 +50,28 @@ struct CacheSpec {
 
 /// What the tensors hold; see fill.h for the exact values of each kind.
 enum class FillKind {
-  random,          ///< Seeded, roughly normal.
-  needles,         ///< Keys are random codes, each query points at its own boundary positions.
-  position_code,   ///< Q = 0, V one-hot in digit `index` of the position in base H;
-                   ///< with one lane a binary digit of it plus one.
-  position_block,  ///< Q = 0, V one-hot for positions in [index*H, (index+1)*H), else 0.
-  extreme,         ///< Logits and values at the ends of what is finite.
-  ties,            ///< All logits of a query are equal and not 0.
-  cancelling,      ///< Values cancel in pairs: the output is far smaller than its terms.
-  selection,       ///< One key wins by far: the output is its value.
-  integers,        ///< Small integers and quarters.
-  literal          ///< As the steps spell it out (StepTensors).
+  random,           ///< Seeded, roughly normal.
+  needles,          ///< Keys are random codes, each query points at its own boundary positions.
+  position_code,    ///< Q = 0, V one-hot in digit `index` of the position in base H;
+                    ///< with one lane a binary digit of it plus one.
+  position_block,   ///< Q = 0, V one-hot for positions in [index*H, (index+1)*H), else 0.
+  position_digits,  ///< Q = 0, V is 1 in a lane for each of the `index` lowest digits of the
+                    ///< position in base floor(H / index), 0 in the others.
+  extreme,          ///< Logits and values at the ends of what is finite.
+  ties,             ///< All logits of a query are equal and not 0.
+  cancelling,       ///< Values cancel in pairs: the output is far smaller than its terms.
+  selection,        ///< One key wins by far: the output is its value.
+  integers,         ///< Small integers and quarters.
+  literal           ///< As the steps spell it out (StepTensors).
 };
 
-/// position_code or position_block.
+/// position_code, position_block or position_digits.
 bool is_position_fill(FillKind kind);
 
 struct FillSpec {
   FillKind kind = FillKind::random;
   std::uint64_t seed = 0;
-  std::int64_t index = 0;  ///< Digit or block of the position fills; 0 elsewhere.
+  std::int64_t index = 0;  ///< Digit, block or digits of the position fills; 0 elsewhere.
   /// Data of batch entry b is that of entry b + first_entry, so that one entry of a batch can be
   /// run alone.
   std::int64_t first_entry = 0;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "model/fill.h"
 #include "model/literal.h"
 #include "model/refusal_collector.h"
 
@@ -157,6 +158,11 @@ class FeatureChecker : private RefusalCollector {
     require(fill.index == 0 || (indexed && fill.index > 0 && fill.index <= kMaxLength),
             "fill.index", fill.index,
             "must be 0, or for the position fills the digit or block, at least 0");
+    const bool digits = fill.kind == FillKind::position_digits;
+    require(!digits || (fill.index >= 2 && fill.index <= most_digits(s_)), "fill.index", fill.index,
+            "must be from 2 to {} for position_digits, which gives each digit two lanes or more of "
+            "the {} of a value",
+            most_digits(s_), s_.value_head_size);
     require_between("fill.first_entry", fill.first_entry, kMostFirstEntry);
     require(std::abs(fill.sink_logit) <= kMostSink, "fill.sink_logit", fill.sink_logit,
             "must be between -{0} and {0}", kMostSink);
@@ -270,7 +276,12 @@ void repair_features(Scenario& s) {
   repair_rotary(s);
   if (s.launch) repair_launch(*s.launch);
   repair_mask(s);
+  const bool digits = s.fill.kind == FillKind::position_digits;
+  if (digits && most_digits(s) < 2) s.fill.kind = FillKind::position_code;
   const bool indexed = is_position_fill(s.fill.kind);
+  if (digits && most_digits(s) >= 2) {
+    s.fill.index = std::clamp<std::int64_t>(s.fill.index, 2, most_digits(s));
+  }
   s.fill.index = indexed ? std::clamp<std::int64_t>(s.fill.index, 0, kMaxLength) : 0;
   s.fill.first_entry = s.fill.kind == FillKind::literal
                            ? 0

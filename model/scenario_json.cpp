@@ -133,10 +133,11 @@ void read_rotary(const Json& json, RotarySpec& rotary) {
 
 void read_fill(const Json& json, FillSpec& fill) {
   Reader reader(json, "fill");
-  reader.read("kind", fill.kind,
-              {FillKind::random, FillKind::needles, FillKind::position_code,
-               FillKind::position_block, FillKind::extreme, FillKind::ties, FillKind::cancelling,
-               FillKind::selection, FillKind::integers, FillKind::literal});
+  reader.read(
+      "kind", fill.kind,
+      {FillKind::random, FillKind::needles, FillKind::position_code, FillKind::position_block,
+       FillKind::position_digits, FillKind::extreme, FillKind::ties, FillKind::cancelling,
+       FillKind::selection, FillKind::integers, FillKind::literal});
   reader.read("seed", fill.seed);
   reader.read("index", fill.index);
   reader.read("first_entry", fill.first_entry);

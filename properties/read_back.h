@@ -1,9 +1,10 @@
 // Read-back: which keys a target really attended, measured from its outputs alone.
 //
 // With Q = 0 every visible key has the same weight, 1/n or with sinks somewhat less, so values that
-// code positions make the output show which keys took part. Digits of the position (two launches
-// for up to Hv^2 tokens, binary digits where Hv = 1) confirm the expected sets; where they
-// disagree, one launch for each block of Hv positions shows the attended set itself, key by key.
+// code positions make the output show which keys took part. Digits of the position (all in one
+// launch where they have lanes, else two launches for up to Hv^2 tokens, binary digits where
+// Hv = 1) confirm the expected sets; where they disagree, one launch for each block of Hv positions
+// shows the attended set itself, key by key.
 #pragma once
 
 #include <cstdint>
@@ -61,8 +62,9 @@ struct DigitCheck {
   std::string problem;  ///< Why a launch gave no answer; empty otherwise.
 };
 
-/// Launches the scenario with zero logits once for each digit. A query whose outputs are clearly
-/// within the bounds of uniform_rows.h passes; the exact model decides the others.
+/// Launches the scenario with zero logits, once for all digits or once for each. A query whose
+/// outputs are clearly within the bounds of uniform_rows.h passes; the exact model decides the
+/// others.
 DigitCheck check_digits(kernels::Target& target, const model::Scenario& scenario);
 
 /// The scenario with zero logits and the given position fill; additive masks only hide, and sinks

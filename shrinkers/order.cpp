@@ -145,24 +145,26 @@ std::int64_t fill_rank(model::FillKind kind) {
       return 0;
     case model::FillKind::position_block:
       return 1;
-    case model::FillKind::needles:
+    case model::FillKind::position_digits:
       return 2;
-    case model::FillKind::random:
+    case model::FillKind::needles:
       return 3;
-    case model::FillKind::integers:
+    case model::FillKind::random:
       return 4;
-    case model::FillKind::ties:
+    case model::FillKind::integers:
       return 5;
-    case model::FillKind::selection:
+    case model::FillKind::ties:
       return 6;
-    case model::FillKind::cancelling:
+    case model::FillKind::selection:
       return 7;
-    case model::FillKind::extreme:
+    case model::FillKind::cancelling:
       return 8;
-    case model::FillKind::literal:
+    case model::FillKind::extreme:
       return 9;
+    case model::FillKind::literal:
+      return 10;
   }
-  return 10;
+  return 11;
 }
 
 bool smaller(const Scenario& a, const Scenario& b) { return rank_of(a) < rank_of(b); }

@@ -40,9 +40,10 @@ void try_simpler(Attempt& attempt, const std::array<Enum, N>& order, Place place
 }
 
 void shrink_fill(Attempt& attempt) {
-  constexpr std::array kKinds{FillKind::position_code, FillKind::position_block, FillKind::needles,
-                              FillKind::random,        FillKind::integers,       FillKind::ties,
-                              FillKind::selection,     FillKind::cancelling};
+  constexpr std::array kKinds{
+      FillKind::position_code, FillKind::position_block, FillKind::position_digits,
+      FillKind::needles,       FillKind::random,         FillKind::integers,
+      FillKind::ties,          FillKind::selection,      FillKind::cancelling};
   for (const FillKind kind : kKinds) {
     if (attempt.current().fill.kind == kind) break;
     if (propose_edit(attempt, [kind](Scenario& s) { s.fill = {kind, s.fill.seed, 0}; })) break;

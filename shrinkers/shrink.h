@@ -66,9 +66,9 @@ Result shrink(const model::Scenario& scenario, const StillFails& still_fails, co
 /// are no `Past`, tokens rolled back; layout (full, block), window (off, on), capacity, window
 /// other than capacity, window size; mask (kind, rank, share, empty rows, seed), nonpad lengths,
 /// causal (attention) or not (gqa), scale, separate buffers; optional features, each off before on;
-/// fill (position_code, position_block, needles, random, literal), its index, first entry and seed,
-/// poison, element type (f32 f16 bf16 f64), opset, generations other than the default; then the
-/// steps themselves. The tensors of a literal fill are not compared.
+/// fill (position_code, position_block, position_digits, needles, random, literal), its index,
+/// first entry and seed, poison, element type (f32 f16 bf16 f64), opset, generations other than the
+/// default; then the steps themselves. The tensors of a literal fill are not compared.
 bool smaller(const model::Scenario& a, const model::Scenario& b);
 
 std::string_view to_string(Stop stop);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace {
 
 constexpr std::array kFills{FillKind::random,         FillKind::needles,   FillKind::position_code,
                             FillKind::position_block, FillKind::extreme,   FillKind::ties,
-                            FillKind::cancelling,     FillKind::selection, FillKind::integers};
+                            FillKind::cancelling,     FillKind::selection, FillKind::integers,
+                            FillKind::position_digits};
 constexpr std::array kTypes{ElementType::f32, ElementType::f16, ElementType::bf16,
                             ElementType::f64};
 
@@ -28,6 +30,7 @@ Scenario windowed(FillKind fill, std::vector<Step> steps) {
   scenario.head_size = scenario.value_head_size = 16;
   scenario.cache = {LayoutKind::full, 0, 5};
   scenario.fill.kind = fill;
+  if (fill == FillKind::position_digits) scenario.fill.index = 3;
   scenario.fill.seed = 11;
   scenario.steps = std::move(steps);
   return scenario;
@@ -265,7 +268,8 @@ TEST(Needles, QueriesThatSeeNothingHaveValues) {
 }
 
 TEST(PositionFill, LogitsAreExactlyZero) {
-  for (const FillKind kind : {FillKind::position_code, FillKind::position_block}) {
+  for (const FillKind kind :
+       {FillKind::position_code, FillKind::position_block, FillKind::position_digits}) {
     const Scenario scenario = windowed(kind, {append(4)});
     const Timeline timeline(scenario);
     const Fill fill(scenario, timeline);
@@ -307,6 +311,43 @@ TEST(PositionFill, DigitsTogetherNameThePosition) {
   EXPECT_EQ(codes.size(), 125u);
   scenario.fill.index = 2147483647;
   EXPECT_EQ(position_lane(scenario, 0, 0, {124}), 0);
+}
+
+TEST(PositionFill, DigitsAtOnceHaveLanesOfTheirOwn) {
+  // 17 lanes: two digits of base 8, three of base 5, five of base 3.
+  for (const auto& [digits, reach] : {std::pair{2, 64}, {3, 125}, {5, 243}}) {
+    Scenario scenario = windowed(FillKind::position_digits, {append(4)});
+    scenario.head_size = scenario.value_head_size = 17;
+    scenario.fill.index = digits;
+    ASSERT_TRUE(validate(scenario).empty());
+    const Timeline timeline(scenario);
+    const Fill fill(scenario, timeline);
+    std::vector<std::set<std::int64_t>> lanes_of(static_cast<std::size_t>(digits));
+    std::set<std::vector<double>> codes;
+    for (std::int64_t position = 0; position < reach; ++position) {
+      std::vector<double> row(17), one_by_one;
+      fill.value_row(1, 1, {{position}, 0}, row);
+      for (std::int64_t c = 0; c < 17; ++c) {
+        one_by_one.push_back(fill.value(1, 1, {{position}, 0}, c));
+      }
+      EXPECT_EQ(row, one_by_one);
+      EXPECT_EQ(std::accumulate(row.begin(), row.end(), 0.0), digits);
+      codes.insert(row);
+      for (std::int64_t d = 0; d < digits; ++d) {
+        const std::int64_t lane = digit_lane(scenario, 1, 1, {position}, d);
+        EXPECT_EQ(row[static_cast<std::size_t>(lane)], 1);
+        lanes_of[static_cast<std::size_t>(d)].insert(lane);
+      }
+    }
+    EXPECT_EQ(codes.size(), static_cast<std::size_t>(reach));
+    std::set<std::int64_t> all;
+    for (const auto& lanes : lanes_of) {
+      EXPECT_EQ(lanes.size(), static_cast<std::size_t>(17 / digits));
+      all.insert(lanes.begin(), lanes.end());
+    }
+    EXPECT_EQ(all.size(), static_cast<std::size_t>(17 / digits * digits));
+    EXPECT_NE(digit_lane(scenario, 0, 0, {3}, 1), digit_lane(scenario, 0, 1, {3}, 1));
+  }
 }
 
 TEST(PositionFill, OneLaneShowsABinaryDigit) {

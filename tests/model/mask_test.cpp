@@ -164,7 +164,8 @@ TEST(Mask, BiasIsSmallRepresentableAndVaried) {
 
 TEST(Mask, BiasIsZeroForBooleanMasksAndUnderPositionFills) {
   EXPECT_EQ(mask_bias(masked(MaskKind::boolean, 2), 0, 0, {5}, {4}), 0);
-  for (const auto fill : {FillKind::position_code, FillKind::position_block}) {
+  for (const auto fill :
+       {FillKind::position_code, FillKind::position_block, FillKind::position_digits}) {
     Scenario scenario = masked(MaskKind::additive, 2);
     scenario.fill.kind = fill;
     for (std::int64_t key = 0; key < 50; ++key) {

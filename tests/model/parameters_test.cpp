@@ -112,7 +112,8 @@ TEST(CacheScale, DiffersByHeadLaneAndSidePerChannel) {
 
 TEST(CacheScale, StoresTheOnesAndZerosOfPositionFillsExactly) {
   for (const auto kind : {QuantisationKind::int8, QuantisationKind::int4, QuantisationKind::fp8}) {
-    for (const auto fill : {FillKind::position_code, FillKind::position_block}) {
+    for (const auto fill :
+         {FillKind::position_code, FillKind::position_block, FillKind::position_digits}) {
       for (const bool per_channel : {false, true}) {
         Scenario s = quantised(kind, per_channel);
         s.fill.kind = fill;

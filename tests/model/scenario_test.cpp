@@ -200,6 +200,7 @@ TEST(Names, AreThoseOfTheTextForm) {
   EXPECT_EQ(to_string(FillKind::needles), "needles");
   EXPECT_EQ(to_string(FillKind::position_code), "position_code");
   EXPECT_EQ(to_string(FillKind::position_block), "position_block");
+  EXPECT_EQ(to_string(FillKind::position_digits), "position_digits");
   EXPECT_EQ(to_string(FillKind::extreme), "extreme");
   EXPECT_EQ(to_string(FillKind::ties), "ties");
   EXPECT_EQ(to_string(FillKind::cancelling), "cancelling");

@@ -125,7 +125,19 @@ INSTANTIATE_TEST_SUITE_P(
                s.fill.kind = FillKind::position_code;
                s.fill.index = -1;
              },
-             "fill.index", "-1", "at least 0"}),
+             "fill.index", "-1", "at least 0"},
+        Rule{"one_digit_at_once", gqa,
+             [](Scenario& s) {
+               s.fill.kind = FillKind::position_digits;
+               s.fill.index = 1;
+             },
+             "fill.index", "1", "from 2 to 4 for position_digits"},
+        Rule{"more_digits_than_lanes", gqa,
+             [](Scenario& s) {
+               s.fill.kind = FillKind::position_digits;
+               s.fill.index = 5;
+             },
+             "fill.index", "5", "two lanes or more of the 8 of a value"}),
     [](const auto& rule) { return rule.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "model/scenario_json.h"
+#include "tests/properties/counting_target.h"
 #include "tests/properties/promise_breaker.h"
 
 namespace kvcheck::properties {
@@ -24,24 +25,8 @@ std::vector<const Property*> on_axes() {
   return result;
 }
 
-/// Sessions that were opened, for counting runs.
-class Counting final : public kernels::Target {
- public:
-  explicit Counting(std::unique_ptr<kernels::Target> inner) : inner_(std::move(inner)) {}
-  const kernels::Capabilities& capabilities() const override { return inner_->capabilities(); }
-  kernels::Answer<std::unique_ptr<kernels::Session>> open(
-      const kernels::SessionConfig& config) override {
-    ++opened;
-    return inner_->open(config);
-  }
-  int opened = 0;
-
- private:
-  std::unique_ptr<kernels::Target> inner_;
-};
-
 TEST(Bundle, SettlesEveryAxisOfAHealthyTargetWithFewRuns) {
-  Counting target(make_promise_breaker({}));
+  CountingTarget target(make_promise_breaker({}));
   Case c(target, rich(), Case::Mode::bundled);
   for (const Property* property : on_axes()) {
     if (!property->inapplicable(c.scenario(), target.capabilities()).empty()) continue;
@@ -54,7 +39,7 @@ TEST(Bundle, SettlesEveryAxisOfAHealthyTargetWithFewRuns) {
 }
 
 TEST(Bundle, JudgesAloneWhereTheModeSaysSo) {
-  Counting target(make_promise_breaker({}));
+  CountingTarget target(make_promise_breaker({}));
   Case c(target, rich());
   EXPECT_EQ(judge(c, *find_property("target.thread_count")).verdict, Verdict::passed);
   EXPECT_EQ(target.opened, 5);  // The case and 1, 2, 3 and 8 threads.

@@ -19,7 +19,9 @@ Scenario scenario_of(const std::string& kind, const std::string& steps) {
   return model::parse_scenario(R"({"schema":1,"operator":"gqa","batch":2,"query_heads":4,
       "kv_heads":2,"head_size":8,"element_type":"f16","cache":{"layout":"full","capacity":9},
       "fill":{"kind":")" + kind +
-                               R"(","seed":11},"steps":)" + steps + "}");
+                               R"(","seed":11)" +
+                               (kind == "position_digits" ? R"(,"index":2)" : "") +
+                               R"(},"steps":)" + steps + "}");
 }
 
 constexpr const char* kWhole = R"([{"append":4},{"rollback":2},{"append":3}])";
@@ -89,7 +91,8 @@ TEST_P(EveryFill, IsSharedByRunsWithOtherSteps) {
 
 INSTANTIATE_TEST_SUITE_P(DrawnRows, EveryFill,
                          testing::Values("random", "needles", "selection", "extreme", "ties",
-                                         "cancelling", "integers", "position_code"));
+                                         "cancelling", "integers", "position_code",
+                                         "position_digits"));
 
 TEST(DrawnRows, TellGenerationsApart) {
   const Scenario s = scenario_of("random", kWhole);

@@ -105,9 +105,9 @@ Scenario random_scenario(model::Operator op, std::uint64_t seed) {
   }
   draw_steps(dice, s);
   if (dice.chance(30)) s.scale = 0.25;
-  s.fill.kind =
-      dice.one_of(std::array{model::FillKind::random, model::FillKind::needles,
-                             model::FillKind::position_code, model::FillKind::position_block});
+  s.fill.kind = dice.one_of(
+      std::array{model::FillKind::random, model::FillKind::needles, model::FillKind::position_code,
+                 model::FillKind::position_block, model::FillKind::position_digits});
   s.fill.seed = static_cast<std::uint64_t>(dice.between(0, 1000));
   s.fill.index = dice.between(0, 3);
   s.poison = dice.one_of(std::array{model::Poison::zero, model::Poison::finite, model::Poison::huge,

@@ -1,0 +1,70 @@
+// Launches that show digits of positions: what they confirm, contradict and cannot see.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/naive/cpu_naive.h"
+#include "model/scenario_json.h"
+#include "properties/read_back.h"
+#include "tests/properties/counting_target.h"
+
+namespace kvcheck::properties {
+namespace {
+
+/// Thread 34226: a past of 2, one query, two new keys.
+model::Scenario causal_past() {
+  return model::parse_scenario(R"({"schema":1,"operator":"attention","opset":23,"head_size":4,
+      "steps":[{"past":2},{"append":2,"queries":1}]})");
+}
+
+TEST(DigitCheck, AgreesOnAHealthyKernelAndNamesTheQueryOnABrokenOne) {
+  const auto healthy = kernels::make_cpu_naive();
+  const auto good = check_digits(*healthy, causal_past());
+  EXPECT_FALSE(good.mismatch.has_value());
+  EXPECT_FALSE(good.blind);
+  EXPECT_EQ(good.queries, 1);
+  const auto broken = kernels::make_cpu_naive("causal_skipped_single_query");
+  const auto bad = check_digits(*broken, causal_past());
+  ASSERT_TRUE(bad.mismatch.has_value());
+  EXPECT_EQ(bad.mismatch->step, 1u);
+}
+
+TEST(DigitCheck, ShowsAllDigitsInOneLaunchWhereTheyHaveLanes) {
+  const auto launches = [](int lanes, int tokens) {
+    const auto scenario = model::parse_scenario(fmt::format(
+        R"({{"schema":1,"operator":"attention","opset":23,"head_size":{},"steps":[{{"append":{}}}]}})",
+        lanes, tokens));
+    CountingTarget target(kernels::make_cpu_naive());
+    EXPECT_FALSE(check_digits(target, scenario).mismatch);
+    return target.opened;
+  };
+  EXPECT_EQ(launches(8, 8), 1);   // One digit of base 8.
+  EXPECT_EQ(launches(8, 16), 1);  // Two of base 4.
+  EXPECT_EQ(launches(8, 17), 2);
+  EXPECT_EQ(launches(9, 27), 1);  // Three of base 3.
+  EXPECT_EQ(launches(3, 9), 2);
+}
+
+TEST(DigitCheck, SeesOneKeyTooManyInEitherDigitOfOneLaunch) {
+  // A window of 3 that is 4 wide: at each length the key too many differs from its neighbours in
+  // the low digit, at multiples of 4 in the high one as well.
+  const auto target = kernels::make_cpu_naive("window_one_wide");
+  for (const int tokens : {9, 10, 11, 12, 13, 14, 15, 16}) {
+    const auto scenario = model::parse_scenario(fmt::format(
+        R"({{"schema":1,"operator":"gqa","head_size":8,"query_heads":2,
+            "cache":{{"capacity":20,"window_size":3}},"steps":[{{"past":{}}},{{"append":1}}]}})",
+        tokens - 1));
+    const auto check = check_digits(*target, scenario);
+    ASSERT_TRUE(check.mismatch.has_value()) << tokens;
+    EXPECT_EQ(check.mismatch->step, 1u);
+  }
+}
+
+TEST(DigitCheck, IsBlindWhereAKeyHidesInTheRounding) {
+  const auto target = kernels::make_cpu_naive();
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "element_type":"bf16","steps":[{"past":4999},{"append":1}]})");
+  EXPECT_TRUE(check_digits(*target, scenario).blind);
+}
+
+}  // namespace
+}  // namespace kvcheck::properties
