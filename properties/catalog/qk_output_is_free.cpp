@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "properties/bundle.h"
 #include "properties/catalog.h"
 #include "properties/draw.h"
 #include "properties/variant.h"
@@ -13,6 +14,7 @@ namespace {
 
 using model::QkOutput;
 
+constexpr const char* kId = "values.qk_output_is_free";
 constexpr const char* kPromise = "format_bits";
 
 constexpr QkOutput kAll[] = {QkOutput::none, QkOutput::raw, QkOutput::softcapped, QkOutput::biased,
@@ -33,10 +35,19 @@ std::vector<QkOutput> others(Case& c, std::size_t first, std::size_t most) {
   return result;
 }
 
-/// out(and nothing else) = out(and an intermediate) = out(and the rows of the cache).
+/// The intermediate to try first on a random scenario, the same alone and in a bundle.
+std::size_t first_of(Draw& draw) {
+  return static_cast<std::size_t>(draw.between(0, std::size(kAll) - 1));
+}
+
+/// out(and nothing else) = out(and an intermediate) = out(and the rows of the cache). Of the many
+/// intermediates a random scenario is asked for one.
 Judgement judge(Case& c) {
+  const bool one = c.mode() == Case::Mode::bundled;
+  Draw draw = axis_draw(c.scenario(), kId);
+  const auto asks = one ? others(c, first_of(draw), 1) : others(c, 0, std::size(kAll));
   std::vector<Variant> variants;
-  for (const QkOutput asked : others(c, 0, std::size(kAll))) {
+  for (const QkOutput asked : asks) {
     variants.push_back(unchanged(c));
     variants.back().words = fmt::format("with qk_output {}", to_string(asked));
     variants.back().scenario.qk_output = asked;
@@ -55,7 +66,7 @@ Judgement judge(Case& c) {
 /// Where the case asks for an intermediate, other ways need it to be compared.
 bool turn(Case& c, std::vector<Variant>& ways, Draw& draw) {
   if (c.scenario().qk_output != QkOutput::none) return false;
-  for (const QkOutput asked : others(c, static_cast<std::size_t>(draw.between(0, 4)), 1)) {
+  for (const QkOutput asked : others(c, first_of(draw), 1)) {
     for (Variant& way : ways) way.scenario.qk_output = asked;
   }
   // Rows are asked for behind about every other step, and behind the last.
@@ -78,7 +89,7 @@ std::string inapplicable(const model::Scenario& scenario, const kernels::Capabil
 }  // namespace
 
 Property qk_output_is_free_property() {
-  return {"values.qk_output_is_free",
+  return {kId,
           "Asking for an intermediate or for the rows of the cache changes no output: equal bits "
           "where the target promises them, else within twice the bound.",
           "a path of its own when intermediates are asked for, buffers shared between them and "
