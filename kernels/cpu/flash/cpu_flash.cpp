@@ -54,11 +54,11 @@ class TensorMask final : public flash::MaskSource {
 class CpuFlashSession final : public Session {
  public:
   /// \param kernels as FlashEngine's
-  CpuFlashSession(const SessionConfig& config, const flash::Kernels* kernels, Fault fault)
-      : config_(config),
-        fault_(fault),
-        operands_(config_, false, fault),
-        engine_(config_, kernels, true, fault) {}
+  CpuFlashSession(SessionConfig config, const flash::Kernels* kernels, Fault fault)
+      : fault_(fault),
+        engine_(std::move(config), kernels, true, fault),
+        config_(engine_.config()),
+        operands_(config_, false, fault) {}
 
   Answer<StepResult> step(const StepRequest& given) override {
     KvCache& cache = engine_.cache();
@@ -120,10 +120,10 @@ class CpuFlashSession final : public Session {
     });
   }
 
-  SessionConfig config_;
   Fault fault_;
-  StepRows<float> operands_;
   flash::FlashEngine engine_;
+  const SessionConfig& config_;
+  StepRows<float> operands_;
 };
 
 Capabilities gqa_capabilities() {

@@ -123,6 +123,9 @@ FlashAttention::~FlashAttention() = default;
 
 void FlashAttention::plan(const FlashStep& step) {
   units_.clear();
+  const std::int64_t blocks = (step.max_queries + queries_per_unit_ - 1) / queries_per_unit_;
+  units_.reserve(
+      static_cast<std::size_t>(shape_.batch * blocks * (shape_.query_heads / heads_per_unit_)));
   products_ = 0;
   for (std::int64_t entry = 0; entry < shape_.batch; ++entry) {
     const std::int64_t queries = step.queries[static_cast<std::size_t>(entry)];
