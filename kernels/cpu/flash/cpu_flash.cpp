@@ -37,12 +37,13 @@ class TensorMask final : public flash::MaskSource {
     constexpr float kHidden = -std::numeric_limits<float>::infinity();
     const MaskRow row = rows_.row(entry, head, query);
     const std::int64_t there = std::clamp<std::int64_t>(row.columns - first, 0, count);
-    if (there > 0) {
+    if (row.type == ElementType::boolean) {
+      for (std::int64_t i = 0; i < there; ++i) {
+        added[i] = row.cells[first + i] != std::byte{0} ? 0 : kHidden;
+      }
+    } else if (there > 0) {
       const auto skipped = static_cast<std::size_t>(first) * element_bytes(row.type);
       decode_row(row.type, row.cells + skipped, static_cast<std::size_t>(there), added);
-    }
-    if (row.type == ElementType::boolean) {
-      for (std::int64_t i = 0; i < there; ++i) added[i] = added[i] != 0 ? 0 : kHidden;
     }
     std::fill(added + there, added + count, kHidden);
   }

@@ -174,16 +174,19 @@ void FlashAttention::load_unit(const FlashStep& step, const Unit& unit, Workspac
   const std::int64_t bytes = shape_.head_size * bytes_of(step.query_type);
   const std::int64_t ahead = unit.count > 1 ? step.query.token_stride : 0;
   float* to = work.query;
-  for (std::int64_t row = 0; row < rows_of(unit); ++row, to += lanes.key_lanes) {
-    const std::int64_t query = unit.first + row / group;
-    const std::byte* const from = step.query.row(unit.entry, query, unit.head + row % group);
-    for (std::int64_t at = 0; ahead > 0 && at < bytes; at += 64)
-      __builtin_prefetch(from + ahead + at);
-    load(from, scales, step.scale, shape_.head_size, lanes.key_lanes, to);
+  std::size_t row = 0;
+  for (std::int64_t query = unit.first; query < unit.first + unit.count; ++query) {
     const KeyRange& range =
         step.ranges[static_cast<std::size_t>(unit.entry * step.max_queries + query)];
-    work.begin[static_cast<std::size_t>(row)] = range.begin;
-    work.end[static_cast<std::size_t>(row)] = range.end;
+    for (std::int64_t head = unit.head; head < unit.head + group; ++head, ++row) {
+      const std::byte* const from = step.query.row(unit.entry, query, head);
+      for (std::int64_t at = 0; ahead > 0 && at < bytes; at += 64)
+        __builtin_prefetch(from + ahead + at);
+      load(from, scales, step.scale, shape_.head_size, lanes.key_lanes, to);
+      to += lanes.key_lanes;
+      work.begin[row] = range.begin;
+      work.end[row] = range.end;
+    }
   }
   if (rows_of(unit) < lanes.rows) std::fill_n(to, lanes.key_lanes, 0.0f);
 }
@@ -276,22 +279,24 @@ void FlashAttention::finish(const FlashStep& step, const Unit& unit, const Parti
   const float* const scales = step.value_scales == nullptr
                                   ? nullptr
                                   : step.value_scales + kv_head(unit) * shape_.value_head_size;
-  for (std::int64_t row = 0; row < rows_of(unit); ++row) {
-    const std::int64_t head = unit.head + row % heads_per_unit_;
-    const std::int64_t query = unit.first + row / heads_per_unit_;
-    const float* const sink = step.sinks == nullptr ? nullptr : step.sinks + head;
-    const std::int64_t at = (unit.entry * step.max_queries + query) * shape_.query_heads + head;
-    std::byte* const to = step.output + at * shape_.value_head_size * bytes_of(step.output_type);
-    const bool in_place = step.output_type == Storage::f32 && shape_.value_head_size == lanes;
-    float* const output = in_place ? reinterpret_cast<float*>(to) : merged.output + row * lanes;
-    const float total = kernels_->finish_row(merged, row, sink, lanes, output);
-    if (scales != nullptr) {
-      for (std::int64_t lane = 0; lane < shape_.value_head_size; ++lane)
-        output[lane] *= scales[lane];
+  const bool in_place = step.output_type == Storage::f32 && shape_.value_head_size == lanes;
+  std::int64_t row = 0;
+  for (std::int64_t query = unit.first; query < unit.first + unit.count; ++query) {
+    const std::int64_t query_row = unit.entry * step.max_queries + query;
+    for (std::int64_t head = unit.head; head < unit.head + heads_per_unit_; ++head, ++row) {
+      const float* const sink = step.sinks == nullptr ? nullptr : step.sinks + head;
+      const std::int64_t at = query_row * shape_.query_heads + head;
+      std::byte* const to = step.output + at * shape_.value_head_size * bytes_of(step.output_type);
+      float* const output = in_place ? reinterpret_cast<float*>(to) : merged.output + row * lanes;
+      const float total = kernels_->finish_row(merged, row, sink, lanes, output);
+      if (scales != nullptr) {
+        for (std::int64_t lane = 0; lane < shape_.value_head_size; ++lane)
+          output[lane] *= scales[lane];
+      }
+      if (!in_place) store(*kernels_, output, shape_.value_head_size, step.output_type, to);
+      if (step.maxima != nullptr) step.maxima[at] = merged.maximum[row];
+      if (step.totals != nullptr) step.totals[at] = total;
     }
-    if (!in_place) store(*kernels_, output, shape_.value_head_size, step.output_type, to);
-    if (step.maxima != nullptr) step.maxima[at] = merged.maximum[row];
-    if (step.totals != nullptr) step.totals[at] = total;
   }
 }
 
