@@ -97,15 +97,20 @@ void clear(const Partial& partial, const UnitShape& shape) {
 }  // namespace
 
 struct FlashAttention::Workspaces {
-  explicit Workspaces(const UnitShape& unit)
-      : shape(unit), local([unit] { return Workspace(unit); }) {}
+  explicit Workspaces(const UnitShape& unit) : shape(unit) {}
   /// That of the caller's thread, where no other one works.
   Workspace& alone() {
     if (!own) own.emplace(shape);
     return *own;
   }
+  /// Before several threads work: one for each.
+  void share() {
+    if (!shared) shared.emplace([unit = shape] { return Workspace(unit); });
+  }
+  Workspace& local() { return shared->local(); }
+
   UnitShape shape;
-  tbb::enumerable_thread_specific<Workspace> local;
+  std::optional<tbb::enumerable_thread_specific<Workspace>> shared;
   std::optional<Workspace> own;
 };
 
@@ -252,7 +257,7 @@ void FlashAttention::run_split(const FlashStep& step, const UnitShape& largest) 
     const auto after = std::upper_bound(first_partial_.begin(), first_partial_.end(), task);
     const auto index = static_cast<std::size_t>(after - first_partial_.begin() - 1);
     const Unit& unit = units_[index];
-    Workspace& work = workspaces_->local.local();
+    Workspace& work = workspaces_->local();
     load_unit(step, unit, work);
     run_chunk(step, unit, unit.chunk_begin + task - first_partial_[index], work,
               partial_at(memory + task * floats, unit_shape(shape_, rows_of(unit))));
@@ -262,7 +267,7 @@ void FlashAttention::run_split(const FlashStep& step, const UnitShape& largest) 
     const auto index = static_cast<std::size_t>(task);
     const Unit& unit = units_[index];
     const UnitShape shape = unit_shape(shape_, rows_of(unit));
-    const Partial& merged = workspaces_->local.local().merged;
+    const Partial& merged = workspaces_->local().merged;
     if (fault_ != Fault::threads_share_accumulator) clear(merged, shape);
     const PartRange parts =
         distort_parts(fault_, {first_partial_[index], first_partial_[index + 1]});
@@ -311,9 +316,10 @@ void FlashAttention::run(const FlashStep& step) {
   // Told how many threads to take, a step is cut for them though it may not pay to wake them: what
   // is cut in another way when it is large can then be tested while it is small.
   if (threads > 1 && (threads_ > 1 || pays)) {
+    workspaces_->share();
     if (units < 4 * threads) return run_split(step, shape);
     run_tasks(awake_, distort_units(fault_, units), [&](std::int64_t unit) {
-      run_unit(step, units_[static_cast<std::size_t>(unit)], workspaces_->local.local());
+      run_unit(step, units_[static_cast<std::size_t>(unit)], workspaces_->local());
     });
     return;
   }
@@ -338,7 +344,9 @@ void FlashAttention::products(const FlashStep& step, const ProductSink& to) {
 std::int64_t FlashAttention::scratch_bytes() const {
   std::int64_t bytes = static_cast<std::int64_t>(partials_.size());
   if (workspaces_ != nullptr) {
-    for (const Workspace& work : workspaces_->local) bytes += work.bytes();
+    if (workspaces_->shared) {
+      for (const Workspace& work : *workspaces_->shared) bytes += work.bytes();
+    }
     if (workspaces_->own) bytes += workspaces_->own->bytes();
   }
   return bytes;
