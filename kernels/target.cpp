@@ -30,23 +30,7 @@ constexpr std::array<std::pair<ElementType, std::string_view>, 10> kNames{{
 
 }  // namespace
 
-std::size_t element_bytes(ElementType type) {
-  switch (type) {
-    case ElementType::f64:
-    case ElementType::i64:
-      return 8;
-    case ElementType::f32:
-    case ElementType::i32:
-      return 4;
-    case ElementType::f16:
-    case ElementType::bf16:
-      return 2;
-    case ElementType::boolean:
-    case ElementType::i8:
-    case ElementType::u8:
-    case ElementType::f8e4m3:
-      return 1;
-  }
+void refuse_element_type(ElementType type) {
   throw std::invalid_argument(fmt::format(
       "element type = {}: is none of f32, f16, bf16, f64, boolean, i8, u8, f8e4m3, i64, i32",
       static_cast<int>(type)));

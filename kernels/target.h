@@ -23,7 +23,28 @@ namespace kvcheck::kernels {
 /// lengths of operator calls.
 enum class ElementType { f32, f16, bf16, f64, boolean, i8, u8, f8e4m3, i64, i32 };
 
-std::size_t element_bytes(ElementType type);
+/// \throws std::invalid_argument naming the types that there are
+[[noreturn]] void refuse_element_type(ElementType type);
+
+inline std::size_t element_bytes(ElementType type) {
+  switch (type) {
+    case ElementType::f64:
+    case ElementType::i64:
+      return 8;
+    case ElementType::f32:
+    case ElementType::i32:
+      return 4;
+    case ElementType::f16:
+    case ElementType::bf16:
+      return 2;
+    case ElementType::boolean:
+    case ElementType::i8:
+    case ElementType::u8:
+    case ElementType::f8e4m3:
+      return 1;
+  }
+  refuse_element_type(type);
+}
 std::string_view to_string(ElementType type);
 std::optional<ElementType> element_type_from(std::string_view name);
 

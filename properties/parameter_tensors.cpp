@@ -37,6 +37,39 @@ Tensor cache_scales(const Scenario& scenario, model::CacheSide side) {
   return scales;
 }
 
+/// cos_cache and sin_cache, which depend on these three numbers alone.
+struct TurnTables {
+  kernels::ElementType type = kernels::ElementType::f32;
+  std::int64_t lanes = 0;
+  std::int64_t rows = 0;
+  Tensor cos, sin;
+};
+
+TurnTables make_tables(const Scenario& scenario, std::int64_t rows) {
+  const model::Rotary rotary(scenario);
+  TurnTables made{to_kernel(scenario.element_type), model::rotary_lanes(scenario), rows, {}, {}};
+  made.cos = Tensor::zeros(made.type, {rows, rotary.pairs()});
+  made.sin = Tensor::zeros(made.type, {rows, rotary.pairs()});
+  TensorWriter cos(made.cos), sin(made.sin);
+  for (std::int64_t position = 0; position < rows; ++position) {
+    for (std::int64_t pair = 0; pair < rotary.pairs(); ++pair) {
+      const model::Turn turn = rotary.turn(position, pair);
+      cos.put(turn.cos);
+      sin.put(turn.sin);
+    }
+  }
+  return made;
+}
+
+/// The tables of a scenario. A thread keeps its last ones: a scenario runs several times.
+const TurnTables& tables_of(const Scenario& scenario, std::int64_t rows) {
+  thread_local TurnTables last;
+  const bool same = last.type == to_kernel(scenario.element_type) &&
+                    last.lanes == model::rotary_lanes(scenario) && last.rows == rows;
+  if (!same) last = make_tables(scenario, rows);
+  return last;
+}
+
 }  // namespace
 
 Tensor head_sink(const Scenario& scenario) {
@@ -49,23 +82,9 @@ Tensor head_sink(const Scenario& scenario) {
 }
 
 kernels::RotaryConfig rotary_config(const Scenario& scenario, const model::Timeline& timeline) {
-  const model::Rotary rotary(scenario);
-  const auto type = to_kernel(scenario.element_type);
-  const std::int64_t rows = model::rotary_rows(scenario, timeline);
-  kernels::RotaryConfig config;
-  config.interleaved = scenario.rotary->interleaved;
-  config.position_ids = scenario.rotary->position_ids.has_value();
-  config.cos = Tensor::zeros(type, {rows, rotary.pairs()});
-  config.sin = Tensor::zeros(type, {rows, rotary.pairs()});
-  TensorWriter cos(config.cos), sin(config.sin);
-  for (std::int64_t position = 0; position < rows; ++position) {
-    for (std::int64_t pair = 0; pair < rotary.pairs(); ++pair) {
-      const model::Turn turn = rotary.turn(position, pair);
-      cos.put(turn.cos);
-      sin.put(turn.sin);
-    }
-  }
-  return config;
+  const TurnTables& tables = tables_of(scenario, model::rotary_rows(scenario, timeline));
+  return {scenario.rotary->interleaved, scenario.rotary->position_ids.has_value(), tables.cos,
+          tables.sin};
 }
 
 kernels::QkNormConfig qk_norm_config(const Scenario& scenario) {

@@ -10,10 +10,12 @@
 
 namespace kvcheck::kernels {
 
-Arena::Arena(std::size_t bytes) : size_(bytes) {
+Arena::Arena(std::size_t bytes, std::size_t alignment)
+    : size_(bytes), aligned_(alignment > kUnaligned) {
   if (bytes == 0) return;
   if (bytes < kMapped) {
-    data_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment}));
+    data_ = static_cast<std::byte*>(aligned_ ? ::operator new (bytes, std::align_val_t{kAlignment})
+                                             : ::operator new(bytes));
     std::memset(data_, 0, bytes);
     return;
   }
@@ -36,6 +38,7 @@ Arena::Arena(std::size_t bytes) : size_(bytes) {
 Arena::Arena(Arena&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
+      aligned_(other.aligned_),
       mapping_(std::exchange(other.mapping_, nullptr)),
       mapping_size_(std::exchange(other.mapping_size_, 0)) {}
 
@@ -44,6 +47,7 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   release();
   data_ = std::exchange(other.data_, nullptr);
   size_ = std::exchange(other.size_, 0);
+  aligned_ = other.aligned_;
   mapping_ = std::exchange(other.mapping_, nullptr);
   mapping_size_ = std::exchange(other.mapping_size_, 0);
   return *this;
@@ -54,8 +58,10 @@ Arena::~Arena() { release(); }
 void Arena::release() {
   if (mapping_ != nullptr) {
     ::munmap(mapping_, mapping_size_);
-  } else if (data_ != nullptr) {
+  } else if (aligned_) {
     ::operator delete (data_, std::align_val_t{kAlignment});
+  } else {
+    ::operator delete(data_);
   }
 }
 

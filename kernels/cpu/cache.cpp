@@ -33,21 +33,24 @@ KvCache::KvCache(const SessionConfig& config, Fault fault)
     : config_(config),
       fault_(fault),
       kind_(kind_of(config, fault)),
+      type_(cache_type(config)),
+      key_width_(cache_width(config, config.head_size)),
+      value_width_(cache_width(config, config.value_head_size)),
       lengths_(static_cast<std::size_t>(config.batch), 0),
       plans_(lengths_.size()),
       staging_offset_(lengths_.size(), 0),
       astray_(lengths_.size(), 0) {
-  shape(buffer_, config.batch, kind_.concatenates ? 0 : config.capacity);
+  shape(buffer_, kind_.concatenates ? 0 : config.capacity);
   // Fresh memory is zero already.
   if (config.initial_poison != 0) {
     poison({config.initial_poison, std::vector<std::int64_t>(lengths_.size(), 0)});
   }
 }
 
-void KvCache::shape(KeyValueRows& rows, std::int64_t entries, std::int64_t count) const {
-  rows.key.reshape(entries, config_.kv_heads, count, cache_row_bytes(config_, config_.head_size));
-  rows.value.reshape(entries, config_.kv_heads, count,
-                     cache_row_bytes(config_, config_.value_head_size));
+void KvCache::shape(KeyValueRows& rows, std::int64_t count) const {
+  const auto bytes = static_cast<std::int64_t>(element_bytes(type_));
+  rows.key.reshape(config_.batch, config_.kv_heads, count, key_width_ * bytes);
+  rows.value.reshape(config_.batch, config_.kv_heads, count, value_width_ * bytes);
 }
 
 std::span<const EntryPlan> KvCache::plan(std::span<const std::int64_t> tokens) {
@@ -116,7 +119,7 @@ void KvCache::clear_beyond(KeyValueRows& present, std::int64_t entry, std::int64
 void KvCache::place(const NewRows& rows) {
   settled_ = false;
   if (kind_.fresh_present) {
-    shape(other_, config_.batch, kind_.concatenates ? plans_[0].length() : config_.capacity);
+    shape(other_, kind_.concatenates ? plans_[0].length() : config_.capacity);
   }
   reserve_staging();
   KeyValueRows& present = kind_.fresh_present ? other_ : buffer_;
@@ -213,7 +216,7 @@ void KvCache::rollback(std::span<const std::int64_t> tokens) {
     if (fault_ == Fault::append_row_kept_by_rollback) astray_[b] += tokens[b];
   }
   if (!kind_.concatenates) return;
-  shape(other_, config_.batch, lengths_[0]);
+  shape(other_, lengths_[0]);
   for (std::int64_t entry = 0; entry < config_.batch; ++entry) {
     add_move(buffer_.key.entry(entry), 0, other_.key.entry(entry), 0, lengths_[0]);
     add_move(buffer_.value.entry(entry), 0, other_.value.entry(entry), 0, lengths_[0]);
@@ -223,7 +226,7 @@ void KvCache::rollback(std::span<const std::int64_t> tokens) {
 }
 
 void KvCache::load(const LoadRequest& request) {
-  shape(buffer_, config_.batch, kind_.concatenates ? request.lengths[0] : config_.capacity);
+  shape(buffer_, kind_.concatenates ? request.lengths[0] : config_.capacity);
   buffer_.key.assign(request.rows.key.bytes);
   buffer_.value.assign(request.rows.value.bytes);
   lengths_ = request.lengths;
@@ -232,9 +235,8 @@ void KvCache::load(const LoadRequest& request) {
 
 void KvCache::poison(const PoisonRows& poison) {
   std::array<std::byte, 8> element{};
-  const ElementType type = cache_type(config_);
-  encode_element(type, poison.value, element.data());
-  const std::span<const std::byte> bytes = std::span(element).first(element_bytes(type));
+  encode_element(type_, poison.value, element.data());
+  const std::span<const std::byte> bytes = std::span(element).first(element_bytes(type_));
   for (std::size_t b = 0; b < poison.first_row.size(); ++b) {
     buffer_.key.fill_rows(static_cast<std::int64_t>(b), poison.first_row[b], bytes);
     buffer_.value.fill_rows(static_cast<std::int64_t>(b), poison.first_row[b], bytes);
@@ -242,9 +244,7 @@ void KvCache::poison(const PoisonRows& poison) {
 }
 
 CacheRows KvCache::present() const {
-  const ElementType type = cache_type(config_);
-  return {buffer_.key.tensor(type, cache_width(config_, config_.head_size)),
-          buffer_.value.tensor(type, cache_width(config_, config_.value_head_size))};
+  return {buffer_.key.tensor(type_, key_width_), buffer_.value.tensor(type_, value_width_)};
 }
 
 std::int64_t KvCache::scratch_bytes() const {

@@ -36,7 +36,7 @@ class KvCache {
   /// about as much (65 us in the slowest pool measured).
   static constexpr std::int64_t kParallelBytes = std::int64_t{256} << 10;
 
-  /// \pre check_config(config) is empty
+  /// \pre check_config(config) is empty. Refers to `config`
   explicit KvCache(const SessionConfig& config, Fault fault = Fault::none);
 
   const std::vector<std::int64_t>& lengths() const { return lengths_; }
@@ -79,7 +79,7 @@ class KvCache {
     std::int64_t from_row = 0, to_row = 0, count = 0;
   };
 
-  void shape(KeyValueRows& rows, std::int64_t entries, std::int64_t count) const;
+  void shape(KeyValueRows& rows, std::int64_t count) const;
   void reserve_staging();
   void clear_beyond(KeyValueRows& present, std::int64_t entry, std::int64_t first);
   void add_move(const RowView& from, std::int64_t from_row, const RowView& to, std::int64_t to_row,
@@ -90,9 +90,11 @@ class KvCache {
   RowView staged_key(std::int64_t entry);
   RowView staged_value(std::int64_t entry);
 
-  SessionConfig config_;
+  const SessionConfig& config_;
   Fault fault_;
   CacheKind kind_;
+  ElementType type_;                      // Of what is stored.
+  std::int64_t key_width_, value_width_;  // Elements of a stored row.
   KeyValueRows buffer_;
   KeyValueRows other_;  // Becomes the present of the next step where CacheKind::fresh_present.
   std::vector<std::int64_t> lengths_;

@@ -9,10 +9,10 @@ namespace kvcheck::kernels {
 
 /// The element type that a cache of this session stores.
 inline ElementType cache_type(const SessionConfig& config) {
-  if (config.quantisation.kind == "int8") return ElementType::i8;
-  if (config.quantisation.kind == "int4") return ElementType::u8;
-  if (config.quantisation.kind == "fp8") return ElementType::f8e4m3;
-  return config.element_type;
+  const std::string& kind = config.quantisation.kind;
+  if (kind == "none") return config.element_type;
+  if (kind == "int8") return ElementType::i8;
+  return kind == "int4" ? ElementType::u8 : ElementType::f8e4m3;
 }
 
 /// Elements of a stored row of `lanes` lanes: two codes of int4 share a byte.

@@ -146,8 +146,9 @@ void decode_row(ElementType type, const std::byte* from, std::size_t count, Real
     case ElementType::f64:
       return widen<double>(from, count, to);
     default:
+      const std::size_t size = element_bytes(type);
       for (std::size_t i = 0; i < count; ++i) {
-        to[i] = static_cast<Real>(decode_element(type, from + i * element_bytes(type)));
+        to[i] = static_cast<Real>(decode_element(type, from + i * size));
       }
   }
 }

@@ -30,7 +30,11 @@ constexpr ElementType kElementOf =
 
 template <class Real>
 StepRows<Real>::StepRows(const SessionConfig& config, bool widens, Fault fault)
-    : config_(config), fault_(fault), widens_(widens) {
+    : config_(config),
+      fault_(fault),
+      key_row_bytes_(cache_row_bytes(config, config.head_size)),
+      value_row_bytes_(cache_row_bytes(config, config.value_head_size)),
+      widens_(widens) {
   const bool whole = fault == Fault::rotary_pairs_over_whole_head;
   if (config.rotary) rotary_.emplace(*config.rotary, whole ? config.head_size / 2 : 0);
   if (config.qk_norm) {
@@ -94,7 +98,7 @@ RowSource StepRows<Real>::prepare_rows(const StepRequest& request, const RotaryP
   const Tensor& given = key ? request.key : request.value;
   const std::int64_t lanes = key ? config_.head_size : config_.value_head_size;
   const std::optional<Quantiser>& codes = key ? key_codes_ : value_codes_;
-  const std::int64_t row_bytes = cache_row_bytes(config_, lanes);
+  const std::int64_t row_bytes = key ? key_row_bytes_ : value_row_bytes_;
   const bool transformed = key && transforms();
   if (!transformed && !codes) {
     return RowSource::dense(given.bytes.data(), tokens, config_.kv_heads, row_bytes);

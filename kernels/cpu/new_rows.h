@@ -60,6 +60,7 @@ class StepRows {
   const SessionConfig& config_;
   Fault fault_;
   bool rolled_back_ = false;
+  std::int64_t key_row_bytes_, value_row_bytes_;  // As the cache stores them.
   std::optional<RotaryTable<Real>> rotary_;
   std::vector<Real> query_weight_, key_weight_;
   std::optional<Quantiser> key_codes_, value_codes_;

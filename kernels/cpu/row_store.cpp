@@ -7,6 +7,9 @@
 namespace kvcheck::kernels {
 namespace {
 
+/// Bytes from which on rows begin on a cache line. Few rows are read so fast that it does not pay.
+constexpr std::size_t kAlignedFrom = std::size_t{4} << 10;
+
 /// Fills `memory` with `element` again and again, in copies that double in size.
 void repeat(std::span<const std::byte> element, std::span<std::byte> memory) {
   if (memory.empty()) return;
@@ -39,14 +42,19 @@ void RowStore::reshape(std::int64_t entries, std::int64_t heads, std::int64_t ro
   row_bytes_ = row_bytes;
   const auto wanted = static_cast<std::size_t>(bytes());
   // A buffer that grows by a token a step is not allocated afresh in each.
-  if (wanted > arena_.size()) arena_ = Arena(arena_.size() == 0 ? wanted : wanted + wanted / 2);
+  if (wanted <= arena_.size()) return;
+  arena_ = Arena(arena_.size() == 0 ? wanted : wanted + wanted / 2,
+                 wanted < kAlignedFrom ? Arena::kUnaligned : Arena::kAlignment);
 }
 
 void RowStore::fill_rows(std::int64_t entry_index, std::int64_t first,
                          std::span<const std::byte> element) {
+  if (first >= rows_) return;
   const RowView view = entry(entry_index);
-  for (std::int64_t head = 0; head < heads_; ++head) {
-    repeat(element, {view.row(head, first), view.row(head, rows_)});
+  const std::span<std::byte> rows{view.row(0, first), view.row(0, rows_)};
+  repeat(element, rows);
+  for (std::int64_t head = 1; head < heads_; ++head) {
+    std::memcpy(view.row(head, first), rows.data(), rows.size());
   }
 }
 

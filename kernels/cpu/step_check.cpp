@@ -48,15 +48,16 @@ Reason check_counts(const SessionConfig& config, std::span<const std::int64_t> l
     }
   }
   if (asks_without_tokens(config, request)) return check_shared_kv(config, lengths, request);
-  const bool queryless = largest(request.queries) == 0;
+  const bool asks_each = config.op == "gqa" && largest(request.queries) > 0;
+  const bool grows = concatenates(config);
   for (std::size_t b = 0; b < request.tokens.size(); ++b) {
     const std::int64_t tokens = request.tokens[b];
-    if (config.op == "gqa" && request.queries[b] != tokens && !queryless) {
+    if (asks_each && request.queries[b] != tokens) {
       return refuse(
           fmt::format("queries[{}]", b), request.queries[b],
           fmt::format("gqa asks one query per token ({}), or none in all entries", tokens));
     }
-    if (concatenates(config) && tokens != request.tokens[0]) {
+    if (grows && tokens != request.tokens[0]) {
       return refuse(
           fmt::format("tokens[{}]", b), tokens,
           fmt::format("attention appends the same number ({}) to every entry", request.tokens[0]));
@@ -67,6 +68,11 @@ Reason check_counts(const SessionConfig& config, std::span<const std::int64_t> l
 
 Reason check_lengths(const SessionConfig& config, std::span<const std::int64_t> lengths,
                      std::int64_t rows, const StepRequest& request) {
+  const bool grows = concatenates(config);
+  const bool full = config.layout == "full" && !grows;
+  // The present of a concatenating cache, or the temporary buffer of one entry.
+  const std::int64_t entries = grows ? config.batch : 1;
+  const bool fits = rows_fit(config, entries, rows + largest(request.tokens));
   for (std::size_t b = 0; b < lengths.size(); ++b) {
     const std::int64_t length = lengths[b] + request.tokens[b];
     const auto field = [&] { return fmt::format("tokens[{}]", b); };
@@ -74,13 +80,12 @@ Reason check_lengths(const SessionConfig& config, std::span<const std::int64_t> 
       return refuse(field(), request.tokens[b],
                     fmt::format("makes the entry longer than {}; append fewer", kMaxLength));
     }
-    if (config.layout == "full" && !concatenates(config) && length > config.capacity) {
+    if (full && length > config.capacity) {
       return refuse(field(), request.tokens[b],
                     fmt::format("does not fit: {} of {} rows are in use; append at most {}",
                                 lengths[b], config.capacity, config.capacity - lengths[b]));
     }
-    // The present of a concatenating cache, or the temporary buffer of one entry.
-    if (!rows_fit(config, concatenates(config) ? config.batch : 1, rows + request.tokens[b])) {
+    if (!fits && !rows_fit(config, entries, rows + request.tokens[b])) {
       return refuse(field(), request.tokens[b], "the rows would exceed 2 GiB; append fewer");
     }
   }

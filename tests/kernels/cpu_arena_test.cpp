@@ -30,6 +30,21 @@ TEST(Arena, IsZeroAlignedAndAsLargeAsAsked) {
   }
 }
 
+TEST(Arena, LiesAsTheHeapPutsItWhereNoAlignmentIsAskedFor) {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{100}, Arena::kMapped}) {
+    Arena arena(bytes, Arena::kUnaligned);
+    EXPECT_EQ(arena.size(), bytes);
+    EXPECT_EQ(address(arena) % Arena::kUnaligned, 0U);
+    EXPECT_TRUE(std::all_of(arena.data(), arena.data() + bytes,
+                            [](std::byte byte) { return byte == std::byte{0}; }));
+    arena.data()[0] = std::byte{1};
+    const Arena moved(std::move(arena));  // Gives the block back as it was taken.
+    EXPECT_EQ(moved.data()[0], std::byte{1});
+    arena = Arena(200);  // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(address(arena) % Arena::kAlignment, 0U);
+  }
+}
+
 TEST(Arena, OfNothingHoldsNothing) {
   const Arena arena(0);
   EXPECT_EQ(arena.size(), 0U);

@@ -56,6 +56,24 @@ TEST(FlashBits, AreThoseOfEveryInstructionSetWithChunksMasksAndSinks) {
   for (const Kernels* kernels : kernels_here()) EXPECT_TRUE(same_bits(run(kernels->isa), first));
 }
 
+TEST(FlashBits, OfPortableKernelsNeedNoInstructionForAFusedMultiplyAdd) {
+  for (const char* storage : kStorageNames) {
+    for (const std::int64_t head_size : {1, 12, 16, 40, 65}) {
+      SessionConfig config = flash_config(3, 1, head_size, 700, storage);
+      config.smooth_softmax = true;
+      const auto run = [&](const Kernels& kernels) {
+        FlashSequence sequence(config, 1, &kernels);
+        Floats outputs = sequence.append({600});
+        const Floats last = sequence.append({1});
+        outputs.insert(outputs.end(), last.begin(), last.end());
+        return outputs;
+      };
+      EXPECT_TRUE(same_bits(run(portable_kernels()), run(portable_kernels_without_fma())))
+          << storage << ' ' << head_size;
+    }
+  }
+}
+
 TEST(FlashBits, DoNotDependOnThreads) {
   // Decode of 8 heads over 1,100 keys and more is split by chunks, prompts by blocks of queries.
   for (const char* storage : {"f32", "int4"}) {

@@ -87,10 +87,11 @@ class FlashSequence::PositionMask final : public MaskSource {
   Counts past_;
 };
 
-FlashSequence::FlashSequence(const SessionConfig& config, std::uint32_t first_seed)
+FlashSequence::FlashSequence(const SessionConfig& config, std::uint32_t first_seed,
+                             const Kernels* kernels)
     : seed(first_seed),
       config_(config),
-      engine_(config),
+      engine_(config, kernels),
       numbers_(static_cast<std::size_t>(config.batch)) {}
 
 /// In [-1, 1), or a code.

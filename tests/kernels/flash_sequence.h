@@ -40,7 +40,9 @@ class FlashSequence {
   /// What a mask adds for a query position, a head and a key position.
   using Bias = std::function<float(std::int64_t, std::int64_t, std::int64_t)>;
 
-  explicit FlashSequence(const SessionConfig& config, std::uint32_t seed = 1);
+  /// \param kernels as FlashEngine's
+  explicit FlashSequence(const SessionConfig& config, std::uint32_t seed = 1,
+                         const Kernels* kernels = nullptr);
 
   Bias bias;                          ///< Of the steps that follow; empty = no mask.
   std::map<std::int64_t, float> key;  ///< Positions whose keys hold one number in every lane.

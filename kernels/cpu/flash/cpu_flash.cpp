@@ -37,12 +37,13 @@ class TensorMask final : public flash::MaskSource {
     constexpr float kHidden = -std::numeric_limits<float>::infinity();
     const MaskRow row = rows_.row(entry, head, query);
     const std::int64_t there = std::clamp<std::int64_t>(row.columns - first, 0, count);
-    if (there > 0) {
+    if (row.type == ElementType::boolean) {
+      for (std::int64_t i = 0; i < there; ++i) {
+        added[i] = row.cells[first + i] != std::byte{0} ? 0 : kHidden;
+      }
+    } else if (there > 0) {
       const auto skipped = static_cast<std::size_t>(first) * element_bytes(row.type);
       decode_row(row.type, row.cells + skipped, static_cast<std::size_t>(there), added);
-    }
-    if (row.type == ElementType::boolean) {
-      for (std::int64_t i = 0; i < there; ++i) added[i] = added[i] != 0 ? 0 : kHidden;
     }
     std::fill(added + there, added + count, kHidden);
   }
@@ -54,11 +55,11 @@ class TensorMask final : public flash::MaskSource {
 class CpuFlashSession final : public Session {
  public:
   /// \param kernels as FlashEngine's
-  CpuFlashSession(const SessionConfig& config, const flash::Kernels* kernels, Fault fault)
-      : config_(config),
-        fault_(fault),
-        operands_(config_, false, fault),
-        engine_(config_, kernels, true, fault) {}
+  CpuFlashSession(SessionConfig config, const flash::Kernels* kernels, Fault fault)
+      : fault_(fault),
+        engine_(std::move(config), kernels, true, fault),
+        config_(engine_.config()),
+        operands_(config_, false, fault) {}
 
   Answer<StepResult> step(const StepRequest& given) override {
     KvCache& cache = engine_.cache();
@@ -120,10 +121,10 @@ class CpuFlashSession final : public Session {
     });
   }
 
-  SessionConfig config_;
   Fault fault_;
-  StepRows<float> operands_;
   flash::FlashEngine engine_;
+  const SessionConfig& config_;
+  StepRows<float> operands_;
 };
 
 Capabilities gqa_capabilities() {

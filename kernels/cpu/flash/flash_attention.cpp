@@ -97,15 +97,20 @@ void clear(const Partial& partial, const UnitShape& shape) {
 }  // namespace
 
 struct FlashAttention::Workspaces {
-  explicit Workspaces(const UnitShape& unit)
-      : shape(unit), local([unit] { return Workspace(unit); }) {}
+  explicit Workspaces(const UnitShape& unit) : shape(unit) {}
   /// That of the caller's thread, where no other one works.
   Workspace& alone() {
     if (!own) own.emplace(shape);
     return *own;
   }
+  /// Before several threads work: one for each.
+  void share() {
+    if (!shared) shared.emplace([unit = shape] { return Workspace(unit); });
+  }
+  Workspace& local() { return shared->local(); }
+
   UnitShape shape;
-  tbb::enumerable_thread_specific<Workspace> local;
+  std::optional<tbb::enumerable_thread_specific<Workspace>> shared;
   std::optional<Workspace> own;
 };
 
@@ -123,6 +128,9 @@ FlashAttention::~FlashAttention() = default;
 
 void FlashAttention::plan(const FlashStep& step) {
   units_.clear();
+  const std::int64_t blocks = (step.max_queries + queries_per_unit_ - 1) / queries_per_unit_;
+  units_.reserve(
+      static_cast<std::size_t>(shape_.batch * blocks * (shape_.query_heads / heads_per_unit_)));
   products_ = 0;
   for (std::int64_t entry = 0; entry < shape_.batch; ++entry) {
     const std::int64_t queries = step.queries[static_cast<std::size_t>(entry)];
@@ -171,16 +179,19 @@ void FlashAttention::load_unit(const FlashStep& step, const Unit& unit, Workspac
   const std::int64_t bytes = shape_.head_size * bytes_of(step.query_type);
   const std::int64_t ahead = unit.count > 1 ? step.query.token_stride : 0;
   float* to = work.query;
-  for (std::int64_t row = 0; row < rows_of(unit); ++row, to += lanes.key_lanes) {
-    const std::int64_t query = unit.first + row / group;
-    const std::byte* const from = step.query.row(unit.entry, query, unit.head + row % group);
-    for (std::int64_t at = 0; ahead > 0 && at < bytes; at += 64)
-      __builtin_prefetch(from + ahead + at);
-    load(from, scales, step.scale, shape_.head_size, lanes.key_lanes, to);
+  std::size_t row = 0;
+  for (std::int64_t query = unit.first; query < unit.first + unit.count; ++query) {
     const KeyRange& range =
         step.ranges[static_cast<std::size_t>(unit.entry * step.max_queries + query)];
-    work.begin[static_cast<std::size_t>(row)] = range.begin;
-    work.end[static_cast<std::size_t>(row)] = range.end;
+    for (std::int64_t head = unit.head; head < unit.head + group; ++head, ++row) {
+      const std::byte* const from = step.query.row(unit.entry, query, head);
+      for (std::int64_t at = 0; ahead > 0 && at < bytes; at += 64)
+        __builtin_prefetch(from + ahead + at);
+      load(from, scales, step.scale, shape_.head_size, lanes.key_lanes, to);
+      to += lanes.key_lanes;
+      work.begin[row] = range.begin;
+      work.end[row] = range.end;
+    }
   }
   if (rows_of(unit) < lanes.rows) std::fill_n(to, lanes.key_lanes, 0.0f);
 }
@@ -246,7 +257,7 @@ void FlashAttention::run_split(const FlashStep& step, const UnitShape& largest) 
     const auto after = std::upper_bound(first_partial_.begin(), first_partial_.end(), task);
     const auto index = static_cast<std::size_t>(after - first_partial_.begin() - 1);
     const Unit& unit = units_[index];
-    Workspace& work = workspaces_->local.local();
+    Workspace& work = workspaces_->local();
     load_unit(step, unit, work);
     run_chunk(step, unit, unit.chunk_begin + task - first_partial_[index], work,
               partial_at(memory + task * floats, unit_shape(shape_, rows_of(unit))));
@@ -256,7 +267,7 @@ void FlashAttention::run_split(const FlashStep& step, const UnitShape& largest) 
     const auto index = static_cast<std::size_t>(task);
     const Unit& unit = units_[index];
     const UnitShape shape = unit_shape(shape_, rows_of(unit));
-    const Partial& merged = workspaces_->local.local().merged;
+    const Partial& merged = workspaces_->local().merged;
     if (fault_ != Fault::threads_share_accumulator) clear(merged, shape);
     const PartRange parts =
         distort_parts(fault_, {first_partial_[index], first_partial_[index + 1]});
@@ -273,22 +284,24 @@ void FlashAttention::finish(const FlashStep& step, const Unit& unit, const Parti
   const float* const scales = step.value_scales == nullptr
                                   ? nullptr
                                   : step.value_scales + kv_head(unit) * shape_.value_head_size;
-  for (std::int64_t row = 0; row < rows_of(unit); ++row) {
-    const std::int64_t head = unit.head + row % heads_per_unit_;
-    const std::int64_t query = unit.first + row / heads_per_unit_;
-    const float* const sink = step.sinks == nullptr ? nullptr : step.sinks + head;
-    const std::int64_t at = (unit.entry * step.max_queries + query) * shape_.query_heads + head;
-    std::byte* const to = step.output + at * shape_.value_head_size * bytes_of(step.output_type);
-    const bool in_place = step.output_type == Storage::f32 && shape_.value_head_size == lanes;
-    float* const output = in_place ? reinterpret_cast<float*>(to) : merged.output + row * lanes;
-    const float total = kernels_->finish_row(merged, row, sink, lanes, output);
-    if (scales != nullptr) {
-      for (std::int64_t lane = 0; lane < shape_.value_head_size; ++lane)
-        output[lane] *= scales[lane];
+  const bool in_place = step.output_type == Storage::f32 && shape_.value_head_size == lanes;
+  std::int64_t row = 0;
+  for (std::int64_t query = unit.first; query < unit.first + unit.count; ++query) {
+    const std::int64_t query_row = unit.entry * step.max_queries + query;
+    for (std::int64_t head = unit.head; head < unit.head + heads_per_unit_; ++head, ++row) {
+      const float* const sink = step.sinks == nullptr ? nullptr : step.sinks + head;
+      const std::int64_t at = query_row * shape_.query_heads + head;
+      std::byte* const to = step.output + at * shape_.value_head_size * bytes_of(step.output_type);
+      float* const output = in_place ? reinterpret_cast<float*>(to) : merged.output + row * lanes;
+      const float total = kernels_->finish_row(merged, row, sink, lanes, output);
+      if (scales != nullptr) {
+        for (std::int64_t lane = 0; lane < shape_.value_head_size; ++lane)
+          output[lane] *= scales[lane];
+      }
+      if (!in_place) store(*kernels_, output, shape_.value_head_size, step.output_type, to);
+      if (step.maxima != nullptr) step.maxima[at] = merged.maximum[row];
+      if (step.totals != nullptr) step.totals[at] = total;
     }
-    if (!in_place) store(*kernels_, output, shape_.value_head_size, step.output_type, to);
-    if (step.maxima != nullptr) step.maxima[at] = merged.maximum[row];
-    if (step.totals != nullptr) step.totals[at] = total;
   }
 }
 
@@ -303,9 +316,10 @@ void FlashAttention::run(const FlashStep& step) {
   // Told how many threads to take, a step is cut for them though it may not pay to wake them: what
   // is cut in another way when it is large can then be tested while it is small.
   if (threads > 1 && (threads_ > 1 || pays)) {
+    workspaces_->share();
     if (units < 4 * threads) return run_split(step, shape);
     run_tasks(awake_, distort_units(fault_, units), [&](std::int64_t unit) {
-      run_unit(step, units_[static_cast<std::size_t>(unit)], workspaces_->local.local());
+      run_unit(step, units_[static_cast<std::size_t>(unit)], workspaces_->local());
     });
     return;
   }
@@ -330,7 +344,9 @@ void FlashAttention::products(const FlashStep& step, const ProductSink& to) {
 std::int64_t FlashAttention::scratch_bytes() const {
   std::int64_t bytes = static_cast<std::int64_t>(partials_.size());
   if (workspaces_ != nullptr) {
-    for (const Workspace& work : workspaces_->local) bytes += work.bytes();
+    if (workspaces_->shared) {
+      for (const Workspace& work : *workspaces_->shared) bytes += work.bytes();
+    }
     if (workspaces_->own) bytes += workspaces_->own->bytes();
   }
   return bytes;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -30,6 +31,12 @@ const Kernels& chosen(const SessionConfig& config) {
 FlashShape shape_of(const SessionConfig& config) {
   return {config.batch,     config.query_heads,     config.kv_heads,
           config.head_size, config.value_head_size, storage_of(config)};
+}
+
+/// What logits are multiplied with.
+float scale_of(const SessionConfig& config) {
+  return static_cast<float>(config.scale == 0 ? 1 / std::sqrt(static_cast<double>(config.head_size))
+                                              : config.scale);
 }
 
 /// One scale for each KV head and lane; empty where the cache is not quantised.
@@ -82,19 +89,20 @@ Storage storage_of(const SessionConfig& config) {
   return storage_of(config.element_type);
 }
 
-FlashEngine::FlashEngine(const SessionConfig& config, const Kernels* kernels, bool shares_groups,
+FlashEngine::FlashEngine(SessionConfig config, const Kernels* kernels, bool shares_groups,
                          Fault fault)
-    : config_(config),
+    : config_(std::move(config)),
       fault_(fault),
-      kernels_(&distort_kernels(fault, config, kernels != nullptr ? *kernels : chosen(config))),
-      cache_(config, fault),
-      attention_(shape_of(config), *kernels_, config.threads,
+      kernels_(&distort_kernels(fault, config_, kernels != nullptr ? *kernels : chosen(config_))),
+      cache_(config_, fault),
+      attention_(shape_of(config_), *kernels_, config_.threads,
                  shares_groups && fault != Fault::head_modulo, fault),
-      scale_(static_cast<float>(
-          config.scale == 0 ? 1 / std::sqrt(static_cast<double>(config.head_size)) : config.scale)),
-      sinks_(sinks_of(config)),
-      key_scales_(scales_of(config, config.quantisation.key_scale, config.head_size)),
-      value_scales_(scales_of(config, config.quantisation.value_scale, config.value_head_size)) {}
+      scale_(scale_of(config_)),
+      sinks_(sinks_of(config_)),
+      key_scales_(scales_of(config_, config_.quantisation.key_scale, config_.head_size)),
+      value_scales_(scales_of(config_, config_.quantisation.value_scale, config_.value_head_size)) {
+  entries_.reserve(static_cast<std::size_t>(config_.batch));
+}
 
 void FlashEngine::step(const EngineStep& step) { this->step(step, {}); }
 

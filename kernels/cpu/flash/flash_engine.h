@@ -35,8 +35,11 @@ class FlashEngine {
   /// \param kernels in place of those that config.isa or KVCHECK_ISA choose
   /// \param shares_groups as FlashAttention; \param fault planted in the cache or the kernel
   /// \throws std::invalid_argument naming the instruction set when it cannot run here
-  explicit FlashEngine(const SessionConfig& config, const Kernels* kernels = nullptr,
+  explicit FlashEngine(SessionConfig config, const Kernels* kernels = nullptr,
                        bool shares_groups = true, Fault fault = Fault::none);
+
+  FlashEngine(const FlashEngine&) = delete;
+  FlashEngine& operator=(const FlashEngine&) = delete;
 
   /// Appends and attends. \pre check_step found nothing wrong
   void step(const EngineStep& step);

@@ -33,6 +33,11 @@ struct Kernels {
   float (*exp)(float);
 };
 
+/// "scalar", with the processor's instruction for a fused multiply-add where it has one.
+const Kernels& portable_kernels();
+/// The same without that instruction.
+const Kernels& portable_kernels_without_fma();
+
 /// Those that can run here, widest first; "scalar" is always the last.
 const std::vector<const Kernels*>& kernels_here();
 

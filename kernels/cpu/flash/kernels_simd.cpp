@@ -53,8 +53,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kvcheck::kernels::flash {
 
-const Kernels& portable_kernels();
-
 const std::vector<const Kernels*>& kernels_here() {
   static const std::vector<const Kernels*> here = [] {
     std::vector<const Kernels*> found;

@@ -27,7 +27,7 @@ class CpuNaiveSession final : public Session {
         fault_(fault),
         descending_(descending),
         operands_(config_, true, fault),
-        cache_(config, fault) {}
+        cache_(config_, fault) {}
 
   Answer<StepResult> step(const StepRequest& given) override {
     if (auto reason = check_step(config_, cache_.lengths(), cache_.rows(), given)) {
