@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <span>
 
@@ -89,6 +90,12 @@ constexpr bool is_normal(int exponent) {
 /// addition, whose carry runs from the fraction into the exponent.
 template <const Format& format>
 std::uint64_t encode_normal(std::uint64_t bits) {
+  // The processor's own conversion does the same; fills ask for millions of these.
+  static_assert(std::numeric_limits<float>::is_iec559);
+  if constexpr (format.bytes == sizeof(float)) {
+    const auto size = static_cast<float>(std::abs(std::bit_cast<double>(bits)));
+    return std::bit_cast<std::uint32_t>(size);
+  }
   constexpr int dropped = std::max(1, kDoubleFraction - format.fraction_bits());
   constexpr std::uint64_t half = std::uint64_t{1} << (dropped - 1);
   constexpr auto bias = static_cast<std::uint64_t>(kDoubleBias + format.min_exponent - 1);
@@ -137,6 +144,10 @@ double decode(std::uint64_t bits) {
 /// Little-endian bytes of a pattern.
 template <const Format& format>
 void put_bytes(std::uint64_t bits, std::byte* where) {
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(where, &bits, format.bytes);
+    return;
+  }
   for (std::size_t i = 0; i < format.bytes; ++i) {
     where[i] = static_cast<std::byte>((bits >> (8 * i)) & 0xff);
   }
@@ -155,8 +166,7 @@ template <const Format& format>
 double rounded(double value) {
   if constexpr (format.bytes == sizeof(double)) return value;
   if (std::isnan(value)) return value;
-  // The processor's own conversion does the same; fills ask for millions of these.
-  static_assert(std::numeric_limits<float>::is_iec559);
+  // As in encode_normal(), subnormal numbers included.
   if constexpr (format.bytes == sizeof(float)) {
     return static_cast<double>(static_cast<float>(value));
   }
