@@ -162,6 +162,16 @@ double load(const std::byte* where) {
   return decode<format>(bits);
 }
 
+/// A normal number below the largest power of two, where all bits that are dropped are those of the
+/// double's fraction.
+template <const Format& format>
+double rounded_normal(std::uint64_t bits) {
+  constexpr int dropped = std::max(1, kDoubleFraction - format.fraction_bits());
+  constexpr std::uint64_t half = std::uint64_t{1} << (dropped - 1);
+  const std::uint64_t odd = bits >> dropped & 1;
+  return std::bit_cast<double>((bits + half - 1 + odd) & ~(2 * half - 1));
+}
+
 template <const Format& format>
 double rounded(double value) {
   if constexpr (format.bytes == sizeof(double)) return value;
@@ -169,6 +179,11 @@ double rounded(double value) {
   // As in encode_normal(), subnormal numbers included.
   if constexpr (format.bytes == sizeof(float)) {
     return static_cast<double>(static_cast<float>(value));
+  }
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const int exponent = static_cast<int>((bits >> kDoubleFraction) & 0x7ff) - kDoubleBias;
+  if (exponent >= format.min_exponent && exponent < format.max_exponent) {
+    return rounded_normal<format>(bits);
   }
   return decode<format>(encode<format>(value));
 }
