@@ -110,7 +110,8 @@ MaskRow::MaskRow(const Scenario& scenario, const Timeline& timeline, std::size_t
   if (scenario.op == Operator::gqa) own_ = position.value;
   hides_all_ = hides_row(scenario, entry, head, position);
   pairs_ = row_hash(scenario, kHidePair, entry, head, position);
-  if (has_biases(scenario)) biases_ = row_hash(scenario, kBias, entry, head, position);
+  biased_ = has_biases(scenario);
+  if (biased_) biases_ = row_hash(scenario, kBias, entry, head, position);
 }
 
 MaskCell MaskRow::at(Position key) const {
@@ -125,7 +126,7 @@ MaskCell MaskRow::at(Position key) const {
     return {hides, hides ? 0 : round_to(scenario_.element_type, element)};
   }
   if (key.value != own_ && (hides_all_ || hides_pair(mask, pairs_, key))) return {true, 0};
-  return {false, has_biases(scenario_) ? bias_of(biases_, key) : 0};
+  return {false, biased_ ? bias_of(biases_, key) : 0};
 }
 
 MaskCell mask_cell(const Scenario& scenario, const Timeline& timeline, std::size_t step,

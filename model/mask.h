@@ -54,6 +54,7 @@ class MaskRow {
   std::int64_t columns_;                                         // From here on all is hidden.
   std::int64_t own_ = std::numeric_limits<std::int64_t>::min();  // What gqa never hides.
   bool hides_all_ = false;                                       // But for that key.
+  bool biased_ = false;
   std::uint64_t pairs_ = 0;   // What the hashes of the row's cells begin with: hidden or not, ...
   std::uint64_t biases_ = 0;  // ... and biases.
 };
