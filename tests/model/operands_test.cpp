@@ -68,7 +68,7 @@ TEST(StoredKeys, AreTurnedByTheirPosition) {
     Scenario s = turned(ElementType::f64, {5, 7, 1, 0, 0, 1});
     s.rotary->interleaved = interleaved;
     Held held(s, 0x1p-53);
-    EXPECT_EQ(held.stored(0).keys, (std::vector<double>{5, 7}));
+    EXPECT_EQ(held.stored(0).keys, (std::pmr::vector<double>{5, 7}));
     EXPECT_DOUBLE_EQ(held.stored(1).keys[0], std::cos(1.0));
     EXPECT_DOUBLE_EQ(held.stored(1).keys[1], std::sin(1.0));
     EXPECT_DOUBLE_EQ(held.stored(2).keys[0], -std::sin(2.0));
