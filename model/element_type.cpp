@@ -90,12 +90,6 @@ constexpr bool is_normal(int exponent) {
 /// addition, whose carry runs from the fraction into the exponent.
 template <const Format& format>
 std::uint64_t encode_normal(std::uint64_t bits) {
-  // The processor's own conversion does the same; fills ask for millions of these.
-  static_assert(std::numeric_limits<float>::is_iec559);
-  if constexpr (format.bytes == sizeof(float)) {
-    const auto size = static_cast<float>(std::abs(std::bit_cast<double>(bits)));
-    return std::bit_cast<std::uint32_t>(size);
-  }
   constexpr int dropped = std::max(1, kDoubleFraction - format.fraction_bits());
   constexpr std::uint64_t half = std::uint64_t{1} << (dropped - 1);
   constexpr auto bias = static_cast<std::uint64_t>(kDoubleBias + format.min_exponent - 1);
@@ -176,7 +170,8 @@ template <const Format& format>
 double rounded(double value) {
   if constexpr (format.bytes == sizeof(double)) return value;
   if (std::isnan(value)) return value;
-  // As in encode_normal(), subnormal numbers included.
+  // The processor's own conversion does the same; fills ask for millions of these.
+  static_assert(std::numeric_limits<float>::is_iec559);
   if constexpr (format.bytes == sizeof(float)) {
     return static_cast<double>(static_cast<float>(value));
   }
@@ -196,7 +191,13 @@ void round_all(std::span<double> row) {
 template <const Format& format>
 void store_all(std::span<const double> row, std::byte* where) {
   for (const double value : row) {
-    put_bytes<format>(encode<format>(value), where);
+    std::uint64_t bits = 0;
+    if (format.bytes == sizeof(float) && std::abs(value) >= std::numeric_limits<float>::min()) {
+      bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));  // As in rounded().
+    } else {
+      bits = encode<format>(value);
+    }
+    put_bytes<format>(bits, where);
     where += format.bytes;
   }
 }
