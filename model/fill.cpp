@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -49,12 +50,15 @@ void keep_one(NeedleSet& set, std::uint64_t hash) {
   set.count = std::min<std::size_t>(seen, 1);
 }
 
-double code_sign(std::uint64_t hash) { return 1.0 - 2.0 * static_cast<double>(hash & 1); }
+/// `size` with the sign of a code, negative where the hash is odd.
+double signed_code(double size, std::uint64_t hash) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(size) ^ (hash << 63));
+}
 
 /// +-(1 + r/128) with r < 32: exact in every element type. The magnitude makes rows of few lanes
 /// distinct, which signs alone would not.
 double code(std::uint64_t hash) {
-  return code_sign(hash) * (1.0 + static_cast<double>((hash >> 1) & 31) / 128.0);
+  return signed_code(1.0 + static_cast<double>((hash >> 1) & 31) / 128.0, hash);
 }
 
 /// The place of a position in the one-hot code, before rotation; -1 for a dark position.
@@ -220,7 +224,7 @@ double Fill::query_lane(const QueryRow& row, std::int64_t lane) const {
   if (row.set == nullptr) return round_to(scenario_->element_type, normal);
   double sum = kQueryNoise * normal;
   for (std::size_t i = 0; i < row.set->count; ++i) {
-    sum += row.set->needles[i].weight * code_sign(nth_of(row.codes[i], lane));
+    sum += signed_code(row.set->needles[i].weight, nth_of(row.codes[i], lane));
   }
   return round_to(scenario_->element_type, needle_gain_ * sum);
 }
@@ -314,7 +318,7 @@ void Fill::query_row(std::size_t step, std::int64_t entry, std::int64_t query_he
     const double weight = source.set->needles[i].weight;
     const std::uint64_t codes = source.codes[i];
     lane = 0;
-    for (double& element : row) element += weight * code_sign(nth_of(codes, lane++));
+    for (double& element : row) element += signed_code(weight, nth_of(codes, lane++));
   }
   for (double& element : row) element *= needle_gain_;
   round_row(scenario_->element_type, row);
