@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "kernels/target.h"
@@ -38,8 +39,8 @@ struct Judgement {
   }
 };
 
-/// Receives every finite bound ratio that a property computes; for error statistics.
-using RatioSink = std::function<void(double)>;
+/// Receives the bound ratios that a property computes, row by row; for error statistics.
+using RatioSink = std::function<void(std::span<const double>)>;
 
 class Bundle;
 

@@ -12,12 +12,6 @@
 namespace kvcheck::properties {
 namespace {
 
-std::size_t error_bin(double ratio) {
-  const auto& edges = error_bin_edges();
-  return static_cast<std::size_t>(std::lower_bound(edges.begin(), edges.end(), ratio) -
-                                  edges.begin());
-}
-
 Judgement guarded(Case& c, const Property& property) {
   try {
     return judge(c, property);
@@ -50,7 +44,7 @@ class CaseJudge {
     note_coverage();
     auto& errors = tally_.errors[std::string(to_string(scenario_->element_type))];
     errors.histogram.resize(error_bin_edges().size(), 0);
-    case_.ratio_sink = [&](double ratio) { note_ratio(errors, ratio); };
+    case_.ratio_sink = [&](std::span<const double> ratios) { note_ratios(errors, ratios); };
     for (std::size_t i = 0; i < properties.size(); ++i) {
       if (!properties[i]->inapplicable(*scenario_, case_.capabilities()).empty()) continue;
       note(i, guarded(case_, *properties[i]));
@@ -75,13 +69,15 @@ class CaseJudge {
     }
   }
 
-  void note_ratio(ErrorTally& errors, double ratio) {
-    if (std::isnan(ratio)) return;
-    ++errors.elements;
-    ++errors.histogram[error_bin(ratio)];
-    if (ratio > errors.max_ratio) {
-      errors.max_ratio = ratio;
-      errors.worst = scenario_;
+  void note_ratios(ErrorTally& errors, std::span<const double> ratios) {
+    for (const double ratio : ratios) {
+      if (std::isnan(ratio)) continue;
+      ++errors.elements;
+      ++errors.histogram[error_bin(ratio)];
+      if (ratio > errors.max_ratio) {
+        errors.max_ratio = ratio;
+        errors.worst = scenario_;
+      }
     }
   }
 

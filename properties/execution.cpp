@@ -1,6 +1,8 @@
 // Step by step through a scenario.
 #include "properties/execution.h"
 
+#include <algorithm>
+
 #include "properties/convert.h"
 #include "properties/requests.h"
 #include "properties/told_target.h"
@@ -158,7 +160,8 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
   DrawnRows& drawn = own ? *own : *options.rows;
   kernels::StepRequest request;
   const bool shows_rows = options.want_rows && target.capabilities().rows;
-  for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
+  const std::size_t count = std::min(scenario.steps.size(), options.step_count);
+  for (std::size_t i = 0; i < count; ++i) {
     const bool rows = shows_rows && (options.rows_at.empty() || options.rows_at[i]);
     StepAnswer& out = execution.steps[i];
     const model::Step& step = scenario.steps[i];

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,6 +58,8 @@ struct ExecuteOptions {
   std::vector<bool> rows_at = {};  ///< Of each step whether rows are wanted; empty = of all.
   /// Of what the target is given, first to last; what it answers is changed back.
   TensorChanges changes = {};
+  /// Steps to run; those behind are as if the scenario ended before them.
+  std::size_t step_count = std::numeric_limits<std::size_t>::max();
   int threads = 0;       ///< SessionConfig::threads; 0 = as many as the target likes.
   std::string isa = {};  ///< SessionConfig::isa; empty = the target's widest.
   const Interposer* interposer = nullptr;  ///< Comes after the changes.

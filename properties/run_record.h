@@ -99,6 +99,8 @@ struct ErrorRecord {
 };
 /// Upper edges of ErrorRecord::histogram, the last one infinite.
 const std::vector<double>& error_bin_edges();
+/// Index of the count that a ratio belongs to. \pre ratio >= 0
+std::size_t error_bin(double ratio);
 
 /// Visibility of one query: what the contract says and what was measured. Empty observed with
 /// measured = false: the target's outputs could not be read back.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "properties/convert.h"
+#include "properties/temptation.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -60,8 +61,22 @@ Comparison compare_variant(Case& c, const Variant& variant, bool bitwise) {
     if (!c.timeline().steps()[here].defined) break;
     options.rows_at[there] = true;
   }
+  std::optional<Temptation> temptation;
+  Interposer asking;
+  if (variant.asks_refusals) {
+    temptation.emplace(c.capabilities(), variant.scenario, timeline, options.changes);
+    asking.before = [&](std::size_t step, kernels::Session& session) {
+      temptation->ask(step, session);
+    };
+    options.interposer = &asking;
+  }
   const Execution run = execute(c.target(), variant.scenario, timeline, fill, options);
   Comparison result;
+  if (temptation && temptation->failure()) {
+    result.broke = temptation->failure()->text;
+    result.broke_as = temptation->failure()->kind;
+    return result;
+  }
   if (!run.complete) {
     result.broke = broke_off(variant.scenario, run);
     if (const auto problem = run.first_problem()) {

@@ -25,6 +25,7 @@ struct Variant {
   std::int64_t first_entry = 0;  ///< As OtherRun's.
   double smallest = 0;           ///< As OtherRun's.
   std::size_t first_step = 0;    ///< Of the case: outputs are compared from there on.
+  bool asks_refusals = false;    ///< In between the target is asked what it must refuse.
 };
 
 /// The case as it is, every step paired with itself.

@@ -1,6 +1,7 @@
 // The watchdog and the crash handler.
 #include "properties/watch.h"
 
+#include <condition_variable>
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -128,8 +129,10 @@ Watchdog::Watchdog(std::chrono::milliseconds limit, std::function<void(const Wat
     : limit_(limit / kLook + 1),
       on_hang_(std::move(on_hang)),
       thread_([this](const std::stop_token& token) {
-        while (!token.stop_requested()) {
-          std::this_thread::sleep_for(kLook);
+        std::mutex mutex;
+        std::condition_variable_any ended;  // A short run need not wait for the next look.
+        std::unique_lock lock(mutex);
+        while (!ended.wait_for(lock, token, kLook, [&] { return token.stop_requested(); })) {
           ++tick_;
           look();
         }

@@ -11,14 +11,11 @@
 #include "model/visibility.h"
 #include "properties/catalog.h"
 #include "properties/catalog/interposed.h"
-#include "properties/catalog/sampled.h"
 #include "properties/convert.h"
 #include "properties/position_text.h"
 
 namespace kvcheck::properties {
 namespace {
-
-constexpr const char* kId = "mask.hidden_keys";
 
 using model::Position;
 
@@ -168,9 +165,6 @@ Judgement influenced(const Case& c, const Chosen& chosen, std::int64_t query, st
 }
 
 Judgement judge(Case& c) {
-  if (const std::string why = passed_over(c, kId, 4); !why.empty()) {
-    return Judgement::skipped(why);
-  }
   const Execution& execution = c.execution();
   if (!execution.complete) return Judgement::skipped(broke_off(c.scenario(), execution));
   const auto chosen = choose(c);
@@ -183,7 +177,8 @@ Judgement judge(Case& c) {
   interposer.load = [&](std::size_t step, kernels::LoadRequest& request) {
     replacement.load(step, request);
   };
-  const Execution run = execute_interposed(c, interposer, {.want_rows = false});
+  const Execution run =
+      execute_interposed(c, interposer, {.want_rows = false, .step_count = chosen->step + 1});
   if (!run.complete) return Judgement::skipped(broke_off(c.scenario(), run));
   const auto& mine = execution.steps[chosen->step].result.output;
   const auto& theirs = run.steps[chosen->step].result.output;
@@ -211,7 +206,7 @@ Judgement judge(Case& c) {
 
 Property hidden_keys_property() {
   return {
-      kId,
+      "mask.hidden_keys",
       "Replacing keys and values that a query may not see, whatever hides them, by huge finite "
       "ones changes no bit of its output.",
       "leaks of any kind, masks that multiply, a softcap that brings back what was hidden, maxima "

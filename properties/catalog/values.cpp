@@ -53,8 +53,8 @@ Worst worst_of_step(Case& c, std::size_t step, const kernels::Tensor& output) {
       for (std::int64_t h = 0; h < s.query_heads; ++h) {
         output_row(output, b, i, h, observed);
         c.oracle().bound_ratios(step, b, i, h, observed, ratios);
+        if (c.ratio_sink) c.ratio_sink(ratios);
         for (std::size_t l = 0; l < ratios.size(); ++l) {
-          if (c.ratio_sink) c.ratio_sink(ratios[l]);
           if (ratios[l] > worst.ratio) {
             worst = {ratios[l], observed[l], b, i, h, static_cast<std::int64_t>(l)};
           }

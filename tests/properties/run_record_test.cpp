@@ -1,6 +1,7 @@
 // The run record: names, merged verdict, and its JSON form.
 #include "properties/run_record.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -125,6 +126,20 @@ TEST(ErrorBinEdges, DoubleFromTwoToMinusTenUpToEightAndBeyond) {
   EXPECT_EQ(edges[11], 1);
   EXPECT_EQ(edges[14], 8);
   EXPECT_TRUE(std::isinf(edges[15]));
+}
+
+TEST(ErrorBin, IsTheFirstWhoseEdgeIsNoLess) {
+  const auto& edges = error_bin_edges();
+  const auto first = [&](double ratio) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(edges, ratio) - edges.begin());
+  };
+  std::vector<double> ratios{0, 0x1p-1074, 1e-300, 0.3, 0.999, 5, 1e300, edges.back()};
+  for (const double edge : edges) {
+    ratios.push_back(std::nextafter(edge, 0));
+    ratios.push_back(edge);
+    ratios.push_back(std::nextafter(edge, edges.back()));
+  }
+  for (const double ratio : ratios) EXPECT_EQ(error_bin(ratio), first(ratio)) << ratio;
 }
 
 TEST(RunRecordJson, KeepsEveryFieldThroughText) {
