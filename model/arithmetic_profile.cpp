@@ -43,6 +43,7 @@ double sum_depth(double count, std::int64_t ways, std::int64_t block) {
 }
 
 double compound_roundoff(double count, double roundoff) {
+  if (count == 0 || roundoff == 0) return 0;
   if (roundoff >= 1) return count > 0 ? std::numeric_limits<double>::infinity() : 0;
   return std::expm1(-count * std::log1p(-roundoff));
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <span>
 
@@ -137,6 +138,10 @@ double decode(std::uint64_t bits) {
 /// Little-endian bytes of a pattern.
 template <const Format& format>
 void put_bytes(std::uint64_t bits, std::byte* where) {
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(where, &bits, format.bytes);
+    return;
+  }
   for (std::size_t i = 0; i < format.bytes; ++i) {
     where[i] = static_cast<std::byte>((bits >> (8 * i)) & 0xff);
   }
@@ -151,6 +156,16 @@ double load(const std::byte* where) {
   return decode<format>(bits);
 }
 
+/// A normal number below the largest power of two, where all bits that are dropped are those of the
+/// double's fraction.
+template <const Format& format>
+double rounded_normal(std::uint64_t bits) {
+  constexpr int dropped = std::max(1, kDoubleFraction - format.fraction_bits());
+  constexpr std::uint64_t half = std::uint64_t{1} << (dropped - 1);
+  const std::uint64_t odd = bits >> dropped & 1;
+  return std::bit_cast<double>((bits + half - 1 + odd) & ~(2 * half - 1));
+}
+
 template <const Format& format>
 double rounded(double value) {
   if constexpr (format.bytes == sizeof(double)) return value;
@@ -159,6 +174,11 @@ double rounded(double value) {
   static_assert(std::numeric_limits<float>::is_iec559);
   if constexpr (format.bytes == sizeof(float)) {
     return static_cast<double>(static_cast<float>(value));
+  }
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const int exponent = static_cast<int>((bits >> kDoubleFraction) & 0x7ff) - kDoubleBias;
+  if (exponent >= format.min_exponent && exponent < format.max_exponent) {
+    return rounded_normal<format>(bits);
   }
   return decode<format>(encode<format>(value));
 }
@@ -171,7 +191,13 @@ void round_all(std::span<double> row) {
 template <const Format& format>
 void store_all(std::span<const double> row, std::byte* where) {
   for (const double value : row) {
-    put_bytes<format>(encode<format>(value), where);
+    std::uint64_t bits = 0;
+    if (format.bytes == sizeof(float) && std::abs(value) >= std::numeric_limits<float>::min()) {
+      bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));  // As in rounded().
+    } else {
+      bits = encode<format>(value);
+    }
+    put_bytes<format>(bits, where);
     where += format.bytes;
   }
 }

@@ -22,7 +22,11 @@ double growth_of(double x) {
 }
 
 /// Infinity times an exact zero is zero here: nothing to lose stays nothing.
-double times(double error, double amount) { return amount == 0 || error == 0 ? 0 : error * amount; }
+double times(double error, double amount) {
+  const double product = error * amount;
+  if (!std::isnan(product)) return product;
+  return amount == 0 || error == 0 ? 0 : product;
+}
 
 /// 1 / (1 - error), infinite from 1 on.
 double inverse_rest(double error) { return error < 1 ? 1 / (1 - error) : kInfinity; }

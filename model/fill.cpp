@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -31,28 +32,13 @@ constexpr double kLargestGain = 2048.0;
 constexpr double kModeratePoison = 2.5;
 
 /// What the rows of all tokens of one head begin their hashes with.
-std::uint64_t head_hash(const Scenario& scenario, Tensor tensor, std::int64_t entry,
+std::uint64_t head_hash(const Scenario& scenario, std::uint64_t tensor, std::int64_t entry,
                         std::int64_t head) {
   return counter_hash(scenario.fill.seed, tensor, scenario.fill.first_entry + entry, head);
 }
 
-std::uint64_t row_hash(std::uint64_t head, Token token) {
-  return continue_hash(head, token.position.value, token.generation);
-}
-
-std::uint64_t row_hash(const Scenario& scenario, Tensor tensor, std::int64_t entry,
-                       std::int64_t head, Token token) {
-  return row_hash(head_hash(scenario, tensor, entry, head), token);
-}
-
-ShapedRow shaped_row(const Scenario& scenario, Tensor tensor, std::int64_t entry, std::int64_t head,
-                     Token token) {
-  const std::int64_t kv_head =
-      tensor == kQuery ? head / (scenario.query_heads / scenario.kv_heads) : head;
-  return {row_hash(scenario, tensor, entry, head, token),
-          counter_hash(scenario.fill.seed, scenario.fill.first_entry + entry, kv_head),
-          token.position.value};
-}
+/// Heads whose beginnings are kept.
+constexpr std::int64_t kMostHeads = 1024;
 
 /// Of the keys that a query must see, the one that it selects.
 void keep_one(NeedleSet& set, std::uint64_t hash) {
@@ -64,12 +50,15 @@ void keep_one(NeedleSet& set, std::uint64_t hash) {
   set.count = std::min<std::size_t>(seen, 1);
 }
 
-double code_sign(std::uint64_t hash) { return 1.0 - 2.0 * static_cast<double>(hash & 1); }
+/// `size` with the sign of a code, negative where the hash is odd.
+double signed_code(double size, std::uint64_t hash) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(size) ^ (hash << 63));
+}
 
 /// +-(1 + r/128) with r < 32: exact in every element type. The magnitude makes rows of few lanes
 /// distinct, which signs alone would not.
 double code(std::uint64_t hash) {
-  return code_sign(hash) * (1.0 + static_cast<double>((hash >> 1) & 31) / 128.0);
+  return signed_code(1.0 + static_cast<double>((hash >> 1) & 31) / 128.0, hash);
 }
 
 /// Of position_digits: six digits of base 2 reach 64 positions, and wider lanes need fewer.
@@ -145,24 +134,58 @@ Fill::Fill(const Scenario& scenario, const Timeline& timeline)
   shaped_ = is_shaped_fill(scenario.fill.kind);
   const bool selects = scenario.fill.kind == FillKind::selection;
   pointed_ = scenario.fill.kind == FillKind::needles || selects;
+  if (!literal_ && scenario.batch * scenario.query_heads <= kMostHeads) {
+    heads_.reserve(static_cast<std::size_t>(3 * scenario.batch * scenario.query_heads));
+    for (const Tensor tensor : {kQuery, kKey, kValue}) {
+      for (std::int64_t entry = 0; entry < scenario.batch; ++entry) {
+        for (std::int64_t head = 0; head < scenario.query_heads; ++head) {
+          heads_.push_back(head_hash(scenario, tensor, entry, head));
+        }
+      }
+    }
+  }
   if (!pointed_) return;
   const auto lanes = static_cast<double>(scenario.head_size);
   const double scale = std::abs(scenario.scale.value_or(1.0 / std::sqrt(lanes)));
   needle_gain_ = std::min((selects ? kSelectLogit : kHitLogit) / (lanes * scale), kLargestGain);
 
   const NeedleFinder finder(scenario, timeline);
+  needles_.reserve(timeline.steps().size() * static_cast<std::size_t>(scenario.batch));
   for (std::size_t step = 0; step < timeline.steps().size(); ++step) {
-    auto& sets = needles_.emplace_back(static_cast<std::size_t>(scenario.batch));
     for (std::int64_t entry = 0; entry < scenario.batch; ++entry) {
-      const auto b = static_cast<std::size_t>(entry);
-      for (std::int64_t q = 0; q < timeline.steps()[step].entries[b].queries; ++q) {
-        sets[b].push_back(finder.find(step, entry, q));
+      const EntryStep& around = timeline.steps()[step].entries[static_cast<std::size_t>(entry)];
+      std::vector<NeedleSet>& sets = needles_.emplace_back();
+      sets.reserve(static_cast<std::size_t>(around.queries));
+      for (std::int64_t q = 0; q < around.queries; ++q) {
+        sets.push_back(finder.find(step, entry, q));
         if (!selects) continue;
-        const std::int64_t position = timeline.steps()[step].entries[b].origin.value + q;
-        keep_one(sets[b].back(), counter_hash(scenario.fill.seed, position));
+        keep_one(sets.back(), counter_hash(scenario.fill.seed, around.origin.value + q));
       }
     }
   }
+}
+
+/// Most of the hash is that of the head.
+std::uint64_t Fill::row_hash(std::uint64_t tensor, std::int64_t entry, std::int64_t head,
+                             Token token) const {
+  const bool known = !heads_.empty() && entry >= 0 && entry < scenario_->batch && head >= 0 &&
+                     head < scenario_->query_heads;
+  const std::int64_t at =
+      ((static_cast<std::int64_t>(tensor) - kQuery) * scenario_->batch + entry) *
+          scenario_->query_heads +
+      head;
+  const std::uint64_t hash =
+      known ? heads_[static_cast<std::size_t>(at)] : head_hash(*scenario_, tensor, entry, head);
+  return continue_hash(hash, token.position.value, token.generation);
+}
+
+ShapedRow Fill::shaped_row(std::uint64_t tensor, std::int64_t entry, std::int64_t head,
+                           Token token) const {
+  const std::int64_t kv_head =
+      tensor == kQuery ? head / (scenario_->query_heads / scenario_->kv_heads) : head;
+  return {row_hash(tensor, entry, head, token),
+          counter_hash(scenario_->fill.seed, scenario_->fill.first_entry + entry, kv_head),
+          token.position.value};
 }
 
 struct Fill::QueryRow {
@@ -184,15 +207,15 @@ double Fill::value_lane(std::uint64_t row, std::int64_t lane) const {
 double Fill::key(std::int64_t entry, std::int64_t kv_head, Token token, std::int64_t lane) const {
   if (literal_) return literal_->key(entry, kv_head, token, lane);
   if (shaped_) {
-    return shaped_key(*scenario_, shaped_row(*scenario_, kKey, entry, kv_head, token), lane);
+    return shaped_key(*scenario_, shaped_row(kKey, entry, kv_head, token), lane);
   }
-  return key_lane(row_hash(*scenario_, kKey, entry, kv_head, token), lane);
+  return key_lane(row_hash(kKey, entry, kv_head, token), lane);
 }
 
 double Fill::value(std::int64_t entry, std::int64_t kv_head, Token token, std::int64_t lane) const {
   if (literal_) return literal_->value(entry, kv_head, token, lane);
   if (shaped_) {
-    return shaped_value(*scenario_, shaped_row(*scenario_, kValue, entry, kv_head, token), lane);
+    return shaped_value(*scenario_, shaped_row(kValue, entry, kv_head, token), lane);
   }
   if (scenario_->fill.kind == FillKind::position_digits) {
     for (std::int64_t digit = 0; digit < scenario_->fill.index; ++digit) {
@@ -203,7 +226,7 @@ double Fill::value(std::int64_t entry, std::int64_t kv_head, Token token, std::i
   if (is_position_fill(scenario_->fill.kind)) {
     return lane == position_lane(*scenario_, entry, kv_head, token.position) ? 1.0 : 0.0;
   }
-  return value_lane(row_hash(*scenario_, kValue, entry, kv_head, token), lane);
+  return value_lane(row_hash(kValue, entry, kv_head, token), lane);
 }
 
 Fill::QueryRow Fill::query_source(std::size_t step, std::int64_t entry, std::int64_t query_head,
@@ -212,14 +235,12 @@ Fill::QueryRow Fill::query_source(std::size_t step, std::int64_t entry, std::int
   const EntryStep& around = timeline_->steps()[step].entries[b];
   const std::int64_t generation = std::get<Append>(scenario_->steps[step]).generation;
   QueryRow row;
-  row.own =
-      row_hash(*scenario_, kQuery, entry, query_head, {{around.origin.value + query}, generation});
+  row.own = row_hash(kQuery, entry, query_head, {{around.origin.value + query}, generation});
   if (!pointed_) return row;
   const std::int64_t kv_head = query_head / (scenario_->query_heads / scenario_->kv_heads);
-  row.set = &needles_[step][b][static_cast<std::size_t>(query)];
-  const std::uint64_t head = head_hash(*scenario_, kKey, entry, kv_head);
+  row.set = &needles_of(step, entry)[static_cast<std::size_t>(query)];
   for (std::size_t i = 0; i < row.set->count; ++i) {
-    row.codes[i] = row_hash(head, row.set->needles[i].token);
+    row.codes[i] = row_hash(kKey, entry, kv_head, row.set->needles[i].token);
   }
   return row;
 }
@@ -230,7 +251,7 @@ double Fill::query_lane(const QueryRow& row, std::int64_t lane) const {
   if (row.set == nullptr) return round_to(scenario_->element_type, normal);
   double sum = kQueryNoise * normal;
   for (std::size_t i = 0; i < row.set->count; ++i) {
-    sum += row.set->needles[i].weight * code_sign(nth_of(row.codes[i], lane));
+    sum += signed_code(row.set->needles[i].weight, nth_of(row.codes[i], lane));
   }
   return round_to(scenario_->element_type, needle_gain_ * sum);
 }
@@ -239,8 +260,7 @@ ShapedRow Fill::shaped_query_row(std::size_t step, std::int64_t entry, std::int6
                                  std::int64_t query) const {
   const EntryStep& around = timeline_->steps()[step].entries[static_cast<std::size_t>(entry)];
   const std::int64_t generation = std::get<Append>(scenario_->steps[step]).generation;
-  return shaped_row(*scenario_, kQuery, entry, query_head,
-                    {{around.origin.value + query}, generation});
+  return shaped_row(kQuery, entry, query_head, {{around.origin.value + query}, generation});
 }
 
 double Fill::query(std::size_t step, std::int64_t entry, std::int64_t query_head,
@@ -262,11 +282,11 @@ void Fill::key_row(std::int64_t entry, std::int64_t kv_head, Token token,
   }
   std::int64_t lane = 0;
   if (shaped_) {
-    const ShapedRow shape = shaped_row(*scenario_, kKey, entry, kv_head, token);
+    const ShapedRow shape = shaped_row(kKey, entry, kv_head, token);
     for (double& element : row) element = shaped_key(*scenario_, shape, lane++);
     return;
   }
-  const std::uint64_t hash = row_hash(*scenario_, kKey, entry, kv_head, token);
+  const std::uint64_t hash = row_hash(kKey, entry, kv_head, token);
   if (scenario_->fill.kind == FillKind::random) return normal_row(hash, row);
   for (double& element : row) element = code(nth_of(hash, lane++));
 }
@@ -287,7 +307,7 @@ void Fill::value_row(std::int64_t entry, std::int64_t kv_head, Token token,
   }
   std::int64_t lane = 0;
   if (shaped_) {
-    const ShapedRow shape = shaped_row(*scenario_, kValue, entry, kv_head, token);
+    const ShapedRow shape = shaped_row(kValue, entry, kv_head, token);
     for (double& element : row) element = shaped_value(*scenario_, shape, lane++);
     return;
   }
@@ -304,7 +324,7 @@ void Fill::value_row(std::int64_t entry, std::int64_t kv_head, Token token,
     for (double& element : row) element = lane++ == lit ? 1.0 : 0.0;
     return;
   }
-  normal_row(row_hash(*scenario_, kValue, entry, kv_head, token), row);
+  normal_row(row_hash(kValue, entry, kv_head, token), row);
 }
 
 void Fill::query_row(std::size_t step, std::int64_t entry, std::int64_t query_head,
@@ -333,7 +353,7 @@ void Fill::query_row(std::size_t step, std::int64_t entry, std::int64_t query_he
     const double weight = source.set->needles[i].weight;
     const std::uint64_t codes = source.codes[i];
     lane = 0;
-    for (double& element : row) element += weight * code_sign(nth_of(codes, lane++));
+    for (double& element : row) element += signed_code(weight, nth_of(codes, lane++));
   }
   for (double& element : row) element *= needle_gain_;
   round_row(scenario_->element_type, row);

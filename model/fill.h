@@ -56,13 +56,22 @@ class Fill {
   /// fills whose queries point at none.
   const NeedleSet* needles(std::size_t step, std::int64_t entry, std::int64_t query) const {
     if (!pointed_) return nullptr;
-    return &needles_[step][static_cast<std::size_t>(entry)][static_cast<std::size_t>(query)];
+    return &needles_of(step, entry)[static_cast<std::size_t>(query)];
   }
 
   /// Data of entry b is that of entry b + first_entry() of the fill.
   std::int64_t first_entry() const { return scenario_->fill.first_entry; }
 
  private:
+  const std::vector<NeedleSet>& needles_of(std::size_t step, std::int64_t entry) const {
+    return needles_[step * static_cast<std::size_t>(scenario_->batch) +
+                    static_cast<std::size_t>(entry)];
+  }
+  /// What the lanes of the row of `token` in one tensor hash with.
+  std::uint64_t row_hash(std::uint64_t tensor, std::int64_t entry, std::int64_t head,
+                         Token token) const;
+  ShapedRow shaped_row(std::uint64_t tensor, std::int64_t entry, std::int64_t head,
+                       Token token) const;
   /// Lanes of a row by the row's hash.
   double key_lane(std::uint64_t row, std::int64_t lane) const;
   double value_lane(std::uint64_t row, std::int64_t lane) const;
@@ -82,7 +91,8 @@ class Fill {
   bool shaped_ = false;
   bool pointed_ = false;  // needles or selection
   double needle_gain_ = 0;
-  std::vector<std::vector<std::vector<NeedleSet>>> needles_;  // [step][entry][query]
+  std::vector<std::vector<NeedleSet>> needles_;  // [step and entry][query]
+  std::vector<std::uint64_t> heads_;             // [tensor][entry][head] or empty, see row_hash().
 };
 
 /// Lane of the output that shows the weight of `position` under a position fill, for `kv_head` of

@@ -107,7 +107,7 @@ void Gatherer::fill_row(const QueryPlace& place) {
 }
 
 /// Tokens of a past may be exact where those of later steps are not.
-void Gatherer::fill_doubts(bool exact, std::vector<double> TokenRows::*doubts, std::size_t at,
+void Gatherer::fill_doubts(bool exact, std::pmr::vector<double> TokenRows::*doubts, std::size_t at,
                            std::vector<const double*>& out) const {
   out.clear();
   if (exact) return;

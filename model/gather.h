@@ -40,7 +40,7 @@ class Gatherer {
   void hold(const QueryPlace& place);
   void find_tokens(const QueryPlace& place);
   void fill_row(const QueryPlace& place);
-  void fill_doubts(bool exact, std::vector<double> TokenRows::*doubts, std::size_t at,
+  void fill_doubts(bool exact, std::pmr::vector<double> TokenRows::*doubts, std::size_t at,
                    std::vector<const double*>& out) const;
   void fill_biases(const QueryPlace& place);
 

@@ -54,8 +54,8 @@ bool hides_row(const Scenario& scenario, std::int64_t entry, std::int64_t head, 
          row_hash(scenario, kHideRow, entry, head, query) % kEmptyRowEvery == 0;
 }
 
-bool hides_pair(const MaskSpec& mask, std::uint64_t row, Position key) {
-  return static_cast<int>(continue_hash(row, key.value) % 100) < mask.hidden_percent;
+bool hides_pair(int hidden_percent, std::uint64_t row, Position key) {
+  return static_cast<int>(continue_hash(row, key.value) % 100) < hidden_percent;
 }
 
 bool has_biases(const Scenario& scenario) {
@@ -83,7 +83,8 @@ bool mask_hides(const Scenario& scenario, std::int64_t entry, std::int64_t head,
                 Position key) {
   if (scenario.mask.kind == MaskKind::none) return false;
   if (scenario.op == Operator::gqa && query == key) return false;
-  return hides_pair(scenario.mask, row_hash(scenario, kHidePair, entry, head, query), key) ||
+  return hides_pair(scenario.mask.hidden_percent, row_hash(scenario, kHidePair, entry, head, query),
+                    key) ||
          hides_row(scenario, entry, head, query);
 }
 
@@ -102,30 +103,34 @@ MaskRow::MaskRow(const Scenario& scenario, const Timeline& timeline, std::size_t
       columns_(std::numeric_limits<std::int64_t>::max()) {
   const MaskSpec& mask = scenario.mask;
   if (mask.kind == MaskKind::none) return;
-  const bool literal = scenario.fill.kind == FillKind::literal;
-  if (mask.missing_columns > 0 || literal) columns_ = mask_columns(scenario, timeline, step);
-  if (literal) return;
+  literal_ = scenario.fill.kind == FillKind::literal;
+  if (mask.missing_columns > 0 || literal_) columns_ = mask_columns(scenario, timeline, step);
+  if (literal_) return;
+  hidden_percent_ = mask.hidden_percent;
   const auto& around = timeline.steps()[step].entries[static_cast<std::size_t>(entry)];
   const Position position{around.origin.value + query};
   if (scenario.op == Operator::gqa) own_ = position.value;
   hides_all_ = hides_row(scenario, entry, head, position);
   pairs_ = row_hash(scenario, kHidePair, entry, head, position);
-  if (has_biases(scenario)) biases_ = row_hash(scenario, kBias, entry, head, position);
+  biased_ = has_biases(scenario);
+  if (biased_) biases_ = row_hash(scenario, kBias, entry, head, position);
 }
 
 MaskCell MaskRow::at(Position key) const {
-  const MaskSpec& mask = scenario_.mask;
-  if (mask.kind == MaskKind::none) return {};
   if (key.value >= columns_) return {true, 0};
-  if (scenario_.fill.kind == FillKind::literal) {
-    const auto& append = std::get<Append>(scenario_.steps[step_]);
-    const double element = literal_element(append.tensors.mask, entry_, head_, query_, key.value);
-    if (mask.kind == MaskKind::boolean) return {element == 0, 0};
-    const bool hides = std::isinf(element) && element < 0;
-    return {hides, hides ? 0 : round_to(scenario_.element_type, element)};
+  if (literal_) return literal_at(key.value);
+  if (key.value != own_ && (hides_all_ || hides_pair(hidden_percent_, pairs_, key))) {
+    return {true, 0};
   }
-  if (key.value != own_ && (hides_all_ || hides_pair(mask, pairs_, key))) return {true, 0};
-  return {false, has_biases(scenario_) ? bias_of(biases_, key) : 0};
+  return {false, biased_ ? bias_of(biases_, key) : 0};
+}
+
+MaskCell MaskRow::literal_at(std::int64_t key) const {
+  const auto& append = std::get<Append>(scenario_.steps[step_]);
+  const double element = literal_element(append.tensors.mask, entry_, head_, query_, key);
+  if (scenario_.mask.kind == MaskKind::boolean) return {element == 0, 0};
+  const bool hides = std::isinf(element) && element < 0;
+  return {hides, hides ? 0 : round_to(scenario_.element_type, element)};
 }
 
 MaskCell mask_cell(const Scenario& scenario, const Timeline& timeline, std::size_t step,

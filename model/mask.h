@@ -48,12 +48,17 @@ class MaskRow {
   MaskCell at(Position key) const;
 
  private:
+  MaskCell literal_at(std::int64_t key) const;
+
   const Scenario& scenario_;
   const std::size_t step_;
   const std::int64_t entry_, head_, query_;
   std::int64_t columns_;                                         // From here on all is hidden.
   std::int64_t own_ = std::numeric_limits<std::int64_t>::min();  // What gqa never hides.
   bool hides_all_ = false;                                       // But for that key.
+  bool literal_ = false;
+  bool biased_ = false;
+  int hidden_percent_ = 0;
   std::uint64_t pairs_ = 0;   // What the hashes of the row's cells begin with: hidden or not, ...
   std::uint64_t biases_ = 0;  // ... and biases.
 };

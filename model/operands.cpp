@@ -199,8 +199,8 @@ void Operands::store_key(const HeldToken& token, std::int64_t kv_head, TokenRows
 
 void Operands::quantise_rows(TokenRows& rows) const {
   const QuantisationKind kind = scenario_->cache.quantisation.kind;
-  const auto pass = [&](std::vector<double>& row, std::vector<double>& doubts, CacheSide side,
-                        std::int64_t lanes) {
+  const auto pass = [&](std::pmr::vector<double>& row, std::pmr::vector<double>& doubts,
+                        CacheSide side, std::int64_t lanes) {
     doubts.resize(row.size(), 0.0);
     for (std::size_t i = 0; i < row.size(); ++i) {
       const auto at = static_cast<std::int64_t>(i);
@@ -241,13 +241,13 @@ const TokenRows** Operands::shortcut(const HeldToken& token) {
 const TokenRows& Operands::stored(const HeldToken& token) {
   if (const TokenRows** known = shortcut(token)) {
     if (*known == nullptr) {
-      TokenRows& rows = noted_rows_.emplace_back();
+      TokenRows& rows = noted_rows_.emplace_back(&memory_);
       make(token, rows);
       *known = &rows;
     }
     return **known;
   }
-  const auto [place, is_new] = rows_.try_emplace(token);
+  const auto [place, is_new] = rows_.try_emplace(token, &memory_);
   if (is_new) make(token, place->second);
   return place->second;
 }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -25,10 +26,13 @@ namespace kvcheck::model {
 
 /// One token of one entry, for all KV heads, as the cache holds it (dequantised).
 struct TokenRows {
-  std::vector<double> keys;          ///< [kv_heads][head_size]
-  std::vector<double> values;        ///< [kv_heads][value_head_size]
-  std::vector<double> key_doubts;    ///< As keys, or empty: all exact.
-  std::vector<double> value_doubts;  ///< As values, or empty.
+  explicit TokenRows(std::pmr::memory_resource* memory)
+      : keys(memory), values(memory), key_doubts(memory), value_doubts(memory) {}
+
+  std::pmr::vector<double> keys;          ///< [kv_heads][head_size]
+  std::pmr::vector<double> values;        ///< [kv_heads][value_head_size]
+  std::pmr::vector<double> key_doubts;    ///< As keys, or empty: all exact.
+  std::pmr::vector<double> value_doubts;  ///< As values, or empty.
 };
 
 /// One query row: high + low is the exact operand to about 2^-100.
@@ -77,6 +81,7 @@ class Operands {
   std::vector<Turn> turns_;                          // [pair]
   QueryRow key_row_;                                 // Memory of store_key().
   std::array<std::vector<double>, 2> norm_weights_;  // Of queries and of keys, empty until asked.
+  std::pmr::monotonic_buffer_resource memory_;       // Of all tokens' rows.
   std::unordered_map<HeldToken, TokenRows, NameHash, SameName> rows_;
   std::deque<TokenRows> noted_rows_;  // Those that a shortcut leads to.
   /// [step][entry], then by position from the past of the step on: rows of tokens whose generation

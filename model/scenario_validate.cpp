@@ -100,6 +100,11 @@ class Checker : private RefusalCollector {
     const CacheSpec& cache = s_.cache;
     const std::int64_t window = cache.window_size.value_or(0);
     if (window < 0 || window > kMaxLength) return;  // check_shape says so.
+    if (cache.layout == LayoutKind::paged) {
+      require(cache.capacity % cache.page_size == 0, "cache.capacity", cache.capacity,
+              "must be a multiple of page_size ({})", cache.page_size);
+    }
+    if (cache.capacity >= least_capacity(cache)) return;
     std::string sizes = fmt::format("window_size ({})", window);
     std::string lower = "lower the window";
     if (cache.layout == LayoutKind::sinks) {
@@ -109,11 +114,9 @@ class Checker : private RefusalCollector {
       sizes = fmt::format("the pages that {} touches at any alignment ({} rows)",
                           cache.window_size ? "a " + sizes : "one token", least_capacity(cache));
       lower = "lower page_size";
-      require(cache.capacity % cache.page_size == 0, "cache.capacity", cache.capacity,
-              "must be a multiple of page_size ({})", cache.page_size);
     }
-    require(cache.capacity >= least_capacity(cache), "cache.capacity", cache.capacity,
-            "must be at least {}; raise it or {}", sizes, lower);
+    require(false, "cache.capacity", cache.capacity, "must be at least {}; raise it or {}", sizes,
+            lower);
   }
 
   void check_attention() {
@@ -133,7 +136,7 @@ class Checker : private RefusalCollector {
     }
   }
 
-  bool check_list(std::string_view field, const std::vector<std::int64_t>& counts) {
+  bool check_list(const StepField& field, const std::vector<std::int64_t>& counts) {
     const auto before = refusals_.size();
     require(static_cast<std::int64_t>(counts.size()) == s_.batch, field, counts.size(),
             "must hold one number, or one for each of the {} batch entries", s_.batch);
@@ -155,7 +158,7 @@ class Checker : private RefusalCollector {
     return uniform(counts) && counts.front() == 0;
   }
 
-  void require_uniform(std::string_view field, const std::vector<std::int64_t>& counts) {
+  void require_uniform(const StepField& field, const std::vector<std::int64_t>& counts) {
     if (uniform(counts)) return;
     require(false, field, fmt::format("[{}]", fmt::join(counts, ", ")),
             "must be the same for every batch entry: attention takes dense tensors");
@@ -163,37 +166,38 @@ class Checker : private RefusalCollector {
 
   bool concatenates() const { return s_.op == Operator::attention && !s_.nonpad_kv_seqlen; }
 
-  void check_append(const std::string& name, const Append& append,
+  void check_append(const StepField& name, const Append& append,
                     const std::vector<std::int64_t>& lengths) {
-    if (!check_list(name + ".append", append.tokens)) return;
-    if (!check_list(name + ".queries", append.queries)) return;
-    require(append.generation >= 0, name + ".generation", append.generation, "must be at least 0");
+    if (!check_list(name.of(".append"), append.tokens)) return;
+    if (!check_list(name.of(".queries"), append.queries)) return;
+    require(append.generation >= 0, name.of(".generation"), append.generation,
+            "must be at least 0");
     const bool only_asks = zero(append.tokens) && !zero(append.queries);
     if (s_.op == Operator::gqa) {
       if (append.queries != append.tokens && !zero(append.queries) && !only_asks) {
-        require(false, name + ".queries", fmt::format("[{}]", fmt::join(append.queries, ", ")),
+        require(false, name.of(".queries"), fmt::format("[{}]", fmt::join(append.queries, ", ")),
                 "must equal the appended tokens for gqa, or be 0 for an append without queries");
       }
       if (only_asks) check_shared_kv(name, append, lengths);
     } else {
-      require_uniform(name + ".queries", append.queries);
+      require_uniform(name.of(".queries"), append.queries);
     }
-    if (concatenates()) require_uniform(name + ".append", append.tokens);
+    if (concatenates()) require_uniform(name.of(".append"), append.tokens);
     if (!zero(append.tokens) || (only_asks && s_.nonpad_kv_seqlen)) return;
-    require(only_asks && lengths.front() > 0, name + ".append", 0,
+    require(only_asks && lengths.front() > 0, name.of(".append"), 0,
             "must append at least one token, or ask queries of the tokens that are there; remove "
             "the step instead");
   }
 
   /// Queries without tokens of their own, which stand at the end of the sequence.
-  void check_shared_kv(const std::string& name, const Append& append,
+  void check_shared_kv(const StepField& name, const Append& append,
                        const std::vector<std::int64_t>& lengths) {
-    require(s_.cache.layout == LayoutKind::full && !s_.packed_qkv, name + ".append", 0,
+    require(s_.cache.layout == LayoutKind::full && !s_.packed_qkv, name.of(".append"), 0,
             "must append tokens: queries alone need cache.layout full and no packed_qkv");
-    require_uniform(name + ".queries", append.queries);
+    require_uniform(name.of(".queries"), append.queries);
     for (std::size_t b = 0; b < lengths.size(); ++b) {
       if (append.queries[b] <= lengths[b]) continue;
-      require(false, name + ".queries", append.queries[b],
+      require(false, name.of(".queries"), append.queries[b],
               "must be at most the {} tokens that entry {} holds, as no token is "
               "appended",
               lengths[b], b);
@@ -203,7 +207,7 @@ class Checker : private RefusalCollector {
   void check_steps() {
     std::vector<std::int64_t> lengths(static_cast<std::size_t>(s_.batch), 0);
     for (std::size_t i = 0; i < s_.steps.size() && refusals_.empty(); ++i) {
-      const std::string name = fmt::format("steps[{}]", i);
+      const StepField name{i};
       if (const auto* append = std::get_if<Append>(&s_.steps[i])) {
         check_append(name, *append, lengths);
         if (!refusals_.empty()) return;
@@ -215,11 +219,11 @@ class Checker : private RefusalCollector {
                 s_.mask.rank, "must be 4, without one_entry, where batch entries differ in length");
         check_columns(lengths);
       } else if (const auto* past = std::get_if<Past>(&s_.steps[i])) {
-        if (!check_list(name + ".past", past->tokens)) return;
-        require(i == 0, name + ".past", past->tokens.front(), "must be the first step");
-        require(!zero(past->tokens), name + ".past", 0,
+        if (!check_list(name.of(".past"), past->tokens)) return;
+        require(i == 0, name.of(".past"), past->tokens.front(), "must be the first step");
+        require(!zero(past->tokens), name.of(".past"), 0,
                 "must hold at least one token; remove the step");
-        if (concatenates()) require_uniform(name + ".past", past->tokens);
+        if (concatenates()) require_uniform(name.of(".past"), past->tokens);
         lengths = past->tokens;
       } else {
         check_rollback(name, std::get<Rollback>(s_.steps[i]).tokens, lengths);
@@ -245,21 +249,22 @@ class Checker : private RefusalCollector {
                                 : "must leave at least one column in every step");
   }
 
-  void check_rollback(const std::string& name, const std::vector<std::int64_t>& tokens,
+  void check_rollback(const StepField& name, const std::vector<std::int64_t>& tokens,
                       std::vector<std::int64_t>& lengths) {
-    if (!check_list(name + ".rollback", tokens)) return;
-    if (concatenates()) require_uniform(name + ".rollback", tokens);
-    require(!zero(tokens), name + ".rollback", 0, "must drop at least one token; remove the step");
+    if (!check_list(name.of(".rollback"), tokens)) return;
+    if (concatenates()) require_uniform(name.of(".rollback"), tokens);
+    require(!zero(tokens), name.of(".rollback"), 0,
+            "must drop at least one token; remove the step");
     for (std::size_t b = 0; b < lengths.size(); ++b) {
       if (tokens[b] > lengths[b]) {
-        require(false, name + ".rollback", tokens[b],
+        require(false, name.of(".rollback"), tokens[b],
                 "must be at most the {} tokens that entry {} holds", lengths[b], b);
       }
       lengths[b] -= tokens[b];
     }
   }
 
-  void check_lengths(const std::string& name, const std::vector<std::int64_t>& lengths) {
+  void check_lengths(const StepField& name, const std::vector<std::int64_t>& lengths) {
     const bool bounded = keeps_every_token(s_.cache) && s_.cache.capacity > 0;
     const std::int64_t limit = bounded ? s_.cache.capacity : kMaxLength;
     for (const std::int64_t length : lengths) {

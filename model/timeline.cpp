@@ -2,6 +2,7 @@
 #include "model/timeline.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -56,10 +57,9 @@ std::string roll_back(EntryStep& entry, const Layout& layout, std::int64_t reach
 
 void note_inexact(TimelineStep& step, const EntryStep& before, std::size_t b,
                   const std::string& lost) {
-  EntryStep& entry = step.entries[b];
-  entry.rollback_exact = false;
   if (!step.defined) return;
   step.defined = false;
+  const EntryStep& entry = step.entries[b];
   step.undefined_reason =
       fmt::format("rollback of {} at T={} is not exact{}: {}; the largest exact depth there is {}",
                   entry.past - entry.length, entry.past,
@@ -69,47 +69,58 @@ void note_inexact(TimelineStep& step, const EntryStep& before, std::size_t b,
 
 }  // namespace
 
-Timeline::Timeline(const Scenario& scenario) : layout_(make_layout(scenario.cache)) {
+Timeline::Timeline(const Scenario& scenario)
+    : layout_(make_layout(scenario.cache)),
+      entries_(scenario.steps.size() * static_cast<std::size_t>(scenario.batch)),
+      newest_(entries_.size(), kNone) {
   const auto batch = static_cast<std::size_t>(scenario.batch);
   steps_.reserve(scenario.steps.size());
-  newest_.reserve(scenario.steps.size());
-  std::vector<EntryStep> before(batch);
-  std::vector<std::int64_t> tops(batch, kNone);
-  TimelineStep state;
+  spans_.reserve(entries_.size());
+  const EntryStep nothing;
+  std::string lost;
 
-  for (const Step& step : scenario.steps) {
-    state.entries.assign(batch, {});
+  for (std::size_t i = 0; i < scenario.steps.size(); ++i) {
+    const std::size_t first = i * batch;
+    TimelineStep state;
+    if (i > 0) state = steps_[i - 1];
+    state.entries = std::span(entries_).subspan(first, batch);
     for (std::size_t b = 0; b < batch; ++b) {
-      EntryStep& entry = state.entries[b];
-      entry.past = before[b].length;
-      if (const auto* append = std::get_if<Append>(&step)) {
-        entry.length = entry.past + append->tokens[b];
-        entry.reach = std::max(before[b].reach, entry.length);
-        entry.queries = append->queries[b];
-        entry.origin = {queries_stand_at_the_end(scenario, *append) ? entry.length - entry.queries
-                                                                    : entry.past};
-        entry.staged = layout_->stages(entry.past, append->tokens[b]);
-        if (append->tokens[b] > 0) {
-          tops[b] = with_tokens(tops[b], entry.past, append->generation);
-        }
-      } else if (const auto* past = std::get_if<Past>(&step)) {
-        entry.length = entry.reach = past->tokens[b];
-        if (entry.length > 0) tops[b] = with_tokens(kNone, 0, 0);
-      } else {
-        entry.length = entry.past - std::get<Rollback>(step).tokens[b];
-        const std::string lost = roll_back(entry, *layout_, before[b].reach);
-        if (!lost.empty()) note_inexact(state, before[b], b, lost);
-        tops[b] = without_tokens(tops[b], entry.length);
-      }
+      const EntryStep& before = i > 0 ? entries_[first - batch + b] : nothing;
+      const std::int64_t top = i > 0 ? newest_[first - batch + b] : kNone;
+      EntryStep& entry = entries_[first + b];
+      lost.clear();
+      newest_[first + b] = advance(scenario, scenario.steps[i], b, before, top, entry, lost);
+      entry.rollback_exact = lost.empty();
+      if (!entry.rollback_exact) note_inexact(state, before, b, lost);
       note_layout(entry, *layout_);
-      entry.evicted = std::max<std::int64_t>(0, all_evicted(entry) - all_evicted(before[b]));
+      entry.evicted = std::max<std::int64_t>(0, all_evicted(entry) - all_evicted(before));
       buffer_rows_ = std::max(buffer_rows_, entry.length);
     }
-    before = state.entries;
-    steps_.push_back(state);
-    newest_.push_back(tops);
+    steps_.push_back(std::move(state));
   }
   if (scenario.cache.capacity > 0) buffer_rows_ = scenario.cache.capacity;
+}
+
+std::int64_t Timeline::advance(const Scenario& scenario, const Step& step, std::size_t b,
+                               const EntryStep& before, std::int64_t top, EntryStep& entry,
+                               std::string& lost) {
+  entry.past = before.length;
+  if (const auto* append = std::get_if<Append>(&step)) {
+    entry.length = entry.past + append->tokens[b];
+    entry.reach = std::max(before.reach, entry.length);
+    entry.queries = append->queries[b];
+    entry.origin = {queries_stand_at_the_end(scenario, *append) ? entry.length - entry.queries
+                                                                : entry.past};
+    entry.staged = layout_->stages(entry.past, append->tokens[b]);
+    return append->tokens[b] > 0 ? with_tokens(top, entry.past, append->generation) : top;
+  }
+  if (const auto* past = std::get_if<Past>(&step)) {
+    entry.length = entry.reach = past->tokens[b];
+    return entry.length > 0 ? with_tokens(kNone, 0, 0) : top;
+  }
+  entry.length = entry.past - std::get<Rollback>(step).tokens[b];
+  lost = roll_back(entry, *layout_, before.reach);
+  return without_tokens(top, entry.length);
 }
 
 std::int64_t Timeline::with_tokens(std::int64_t top, std::int64_t begin, std::int64_t generation) {
@@ -134,7 +145,7 @@ std::vector<Written> Timeline::written(std::size_t step, std::int64_t entry,
 void Timeline::written(std::size_t step, std::int64_t entry, std::span<const Position> positions,
                        std::vector<Written>& all) const {
   all.assign(positions.size(), {});
-  std::int64_t top = newest_[step][static_cast<std::size_t>(entry)];
+  std::int64_t top = newest(step, entry);
   for (std::size_t i = positions.size(); i-- > 0;) {
     while (top != kNone && spans_[static_cast<std::size_t>(top)].begin > positions[i].value) {
       top = spans_[static_cast<std::size_t>(top)].below;
@@ -146,7 +157,7 @@ void Timeline::written(std::size_t step, std::int64_t entry, std::span<const Pos
 }
 
 Written Timeline::written(std::size_t step, std::int64_t entry, Position position) const {
-  std::int64_t top = newest_[step][static_cast<std::size_t>(entry)];
+  std::int64_t top = newest(step, entry);
   while (top != kNone && spans_[static_cast<std::size_t>(top)].begin > position.value) {
     top = spans_[static_cast<std::size_t>(top)].below;
   }

@@ -46,7 +46,7 @@ struct EntryStep {
 
 /// All entries around one step.
 struct TimelineStep {
-  std::vector<EntryStep> entries;
+  std::span<const EntryStep> entries;  ///< Of the timeline.
   /// False from an inexact rollback on: the contract does not say what the rows hold.
   bool defined = true;
   /// Why not, for people: "rollback of 3 at T=12 is not exact: length 9 needs position 3 in row 0,
@@ -64,6 +64,10 @@ struct Written {
 class Timeline {
  public:
   explicit Timeline(const Scenario& scenario);
+
+  /// Its steps refer to memory of its own, which moves along.
+  Timeline(Timeline&&) = default;
+  Timeline& operator=(Timeline&&) = default;
 
   const std::vector<TimelineStep>& steps() const { return steps_; }
 
@@ -113,11 +117,20 @@ class Timeline {
   const EntryStep& at(std::size_t step, std::int64_t entry) const {
     return steps_[step].entries[static_cast<std::size_t>(entry)];
   }
+  std::int64_t newest(std::size_t step, std::int64_t entry) const {
+    return newest_[step * steps_[step].entries.size() + static_cast<std::size_t>(entry)];
+  }
+  /// Takes `entry` through `step`; the new top of its stack. `lost` says why a rollback is not
+  /// exact.
+  std::int64_t advance(const Scenario& scenario, const Step& step, std::size_t b,
+                       const EntryStep& before, std::int64_t top, EntryStep& entry,
+                       std::string& lost);
 
-  std::shared_ptr<const Layout> layout_;
+  std::unique_ptr<const Layout> layout_;
   std::vector<TimelineStep> steps_;
+  std::vector<EntryStep> entries_;  ///< [step][entry]
   std::vector<Span> spans_;
-  std::vector<std::vector<std::int64_t>> newest_;  ///< [step][entry] into spans_, or kNone.
+  std::vector<std::int64_t> newest_;  ///< [step][entry] into spans_, or kNone.
   std::int64_t buffer_rows_ = 0;
 };
 

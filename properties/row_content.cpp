@@ -24,11 +24,10 @@ model::Reading before_quantisation() {
 }
 
 /// The lanes of one KV head.
-std::span<const double> lanes_of(const std::vector<double>& rows, std::int64_t kv_head,
+std::span<const double> lanes_of(std::span<const double> rows, std::int64_t kv_head,
                                  std::int64_t lanes) {
   if (rows.empty()) return {};
-  return std::span(rows).subspan(static_cast<std::size_t>(kv_head * lanes),
-                                 static_cast<std::size_t>(lanes));
+  return rows.subspan(static_cast<std::size_t>(kv_head * lanes), static_cast<std::size_t>(lanes));
 }
 
 }  // namespace

@@ -189,7 +189,7 @@ class ModelledSession final : public kernels::Session {
     return result;
   }
 
-  void store_row(const std::vector<double>& lanes, std::int64_t head, std::int64_t count,
+  void store_row(std::span<const double> lanes, std::int64_t head, std::int64_t count,
                  model::CacheSide side, std::int64_t entry, std::int64_t row,
                  Tensor& tensor) const {
     const auto width =
@@ -197,8 +197,7 @@ class ModelledSession final : public kernels::Session {
     const auto at =
         static_cast<std::size_t>((entry * tensor.shape[1] + head) * tensor.shape[2] + row);
     store(side, head,
-          std::span(lanes).subspan(static_cast<std::size_t>(head * count),
-                                   static_cast<std::size_t>(count)),
+          lanes.subspan(static_cast<std::size_t>(head * count), static_cast<std::size_t>(count)),
           std::span(tensor.bytes).subspan(at * width, width));
   }
 

@@ -134,6 +134,25 @@ TEST(Fill, SeedChangesEveryTensor) {
   EXPECT_NE(a.query(0, 0, 0, 1, 2), b.query(0, 0, 0, 1, 2));
 }
 
+TEST(Fill, TheNumberOfEntriesDoesNotChangeTheirData) {
+  for (const FillKind kind : kFills) {
+    const Scenario few = windowed(kind, {append(6)});
+    Scenario many = few;
+    many.batch = 600;
+    const std::vector<std::int64_t> tokens(600, 6);
+    many.steps = {Append{tokens, tokens, 0}};
+    const Timeline few_timeline(few);
+    const Timeline many_timeline(many);
+    const Fill a(few, few_timeline);
+    const Fill b(many, many_timeline);
+    for (std::int64_t lane = 0; lane < 16; ++lane) {
+      EXPECT_EQ(a.key(1, 1, {{4}, 0}, lane), b.key(1, 1, {{4}, 0}, lane));
+      EXPECT_EQ(a.value(1, 1, {{4}, 0}, lane), b.value(1, 1, {{4}, 0}, lane));
+      EXPECT_EQ(a.query(0, 1, 3, 4, lane), b.query(0, 1, 3, 4, lane));
+    }
+  }
+}
+
 TEST(Fill, FirstEntrySelectsTheDataOfALaterEntry) {
   for (const FillKind kind : kFills) {
     const Scenario whole = windowed(kind, {append(6)});

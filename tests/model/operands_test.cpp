@@ -68,12 +68,12 @@ TEST(StoredKeys, AreTurnedByTheirPosition) {
     Scenario s = turned(ElementType::f64, {5, 7, 1, 0, 0, 1});
     s.rotary->interleaved = interleaved;
     Held held(s, 0x1p-53);
-    EXPECT_EQ(held.stored(0).keys, (std::vector<double>{5, 7}));
+    EXPECT_EQ(held.stored(0).keys, (std::pmr::vector<double>{5, 7}));
     EXPECT_DOUBLE_EQ(held.stored(1).keys[0], std::cos(1.0));
     EXPECT_DOUBLE_EQ(held.stored(1).keys[1], std::sin(1.0));
     EXPECT_DOUBLE_EQ(held.stored(2).keys[0], -std::sin(2.0));
     EXPECT_DOUBLE_EQ(held.stored(2).keys[1], std::cos(2.0));
-    EXPECT_EQ(held.stored(2).values, (std::vector<double>{0, 1})) << "values do not turn";
+    EXPECT_EQ(held.stored(2).values, (std::pmr::vector<double>{0, 1})) << "values do not turn";
   }
 }
 
@@ -97,13 +97,13 @@ TEST(StoredKeys, DoubtOneSpacingOnATieAndNothingElsewhere) {
   EXPECT_EQ(held.stored(1).key_doubts[1], 0);
   // cos - 4 sin = -5785/2048 and 4 cos + sin = 6151/2048 in steps of 4/2048 are no ties.
   Held other(turned(ElementType::f16, {0, 0, 1, 4}));
-  EXPECT_EQ(other.stored(1).keys, (std::vector<double>{-5784.0 / 2048, 6152.0 / 2048}));
-  EXPECT_EQ(other.stored(1).key_doubts, (std::vector<double>{0, 0}));
+  EXPECT_EQ(other.stored(1).keys, (std::pmr::vector<double>{-5784.0 / 2048, 6152.0 / 2048}));
+  EXPECT_EQ(other.stored(1).key_doubts, (std::pmr::vector<double>{0, 0}));
 }
 
 TEST(StoredKeys, AreGivenAndExactWithoutRotaryEmbedding) {
   Held held(spelled(ElementType::f16, {1, 2, 3, 2049}));
-  EXPECT_EQ(held.stored(1).keys, (std::vector<double>{3, 2048}));
+  EXPECT_EQ(held.stored(1).keys, (std::pmr::vector<double>{3, 2048}));
   EXPECT_TRUE(held.stored(1).key_doubts.empty());
   EXPECT_TRUE(held.stored(1).value_doubts.empty());
 }
@@ -115,16 +115,16 @@ TEST(StoredKeys, OfAPastAreAsGiven) {
   past.tensors.k = past.tensors.v = {{1, 2, 1, 2}, {1, 2, 3, 4}};
   s.steps.insert(s.steps.begin(), past);
   Held held(s);
-  EXPECT_EQ(held.stored(1).keys, (std::vector<double>{3, 4}));
+  EXPECT_EQ(held.stored(1).keys, (std::pmr::vector<double>{3, 4}));
   EXPECT_TRUE(held.stored(1).key_doubts.empty());
   EXPECT_FALSE(held.stored(2, 1).key_doubts.empty());
-  EXPECT_NE(held.stored(2, 1).keys, (std::vector<double>{6, 8}));
+  EXPECT_NE(held.stored(2, 1).keys, (std::pmr::vector<double>{6, 8}));
 }
 
 TEST(StoredKeys, AreZeroWhereNobodyWrote) {
   Held held(turned(ElementType::f32, {6, 8}));
-  EXPECT_EQ(held.stored(-1).keys, (std::vector<double>{0, 0}));
-  EXPECT_EQ(held.stored(-1).values, (std::vector<double>{0, 0}));
+  EXPECT_EQ(held.stored(-1).keys, (std::pmr::vector<double>{0, 0}));
+  EXPECT_EQ(held.stored(-1).values, (std::pmr::vector<double>{0, 0}));
 }
 
 TEST(StoredKeys, AreNormalisedBeforeTheyTurn) {
@@ -138,7 +138,7 @@ TEST(StoredKeys, AreNormalisedBeforeTheyTurn) {
     EXPECT_DOUBLE_EQ(held.stored(0).keys[0], 3 * w0 / std::sqrt(13.0));
     EXPECT_DOUBLE_EQ(held.stored(0).keys[1], 4 * w1 / std::sqrt(13.0));
     EXPECT_DOUBLE_EQ(held.stored(1).keys[1], 8 * w1 / std::sqrt(50.5));
-    EXPECT_EQ(held.stored(1).values, (std::vector<double>{6, 8}));
+    EXPECT_EQ(held.stored(1).values, (std::pmr::vector<double>{6, 8}));
   }
   s.rotary = RotarySpec{};
   Held held(s, 0x1p-53);
@@ -375,7 +375,7 @@ TEST(WrongReadings, LeaveOutNormOrQuantisationOrTakeTheOtherPairs) {
   Reading plain;
   plain.without_norm = plain.without_quantisation = true;
   Held held(s, 0x1p-24, plain);
-  EXPECT_EQ(held.stored(1).keys, (std::vector<double>{3, 4, 0, 1}));
+  EXPECT_EQ(held.stored(1).keys, (std::pmr::vector<double>{3, 4, 0, 1}));
   Scenario half = spelled(ElementType::f64, {0, 0, 0, 0, 1, 0, 0, 0}, 4);
   half.rotary = RotarySpec{};
   Reading neighbours;
