@@ -2,6 +2,7 @@
 #include "model/mask.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <variant>
@@ -145,7 +146,7 @@ std::vector<std::int64_t> mask_shape(const Scenario& scenario, const Timeline& t
   for (const EntryStep& entry : timeline.steps()[step].entries) {
     queries = std::max(queries, entry.queries);
   }
-  const std::vector<std::int64_t> whole{
+  const std::array<std::int64_t, 4> whole{
       mask.one_entry ? 1 : scenario.batch, mask.one_head ? 1 : scenario.query_heads,
       mask.one_query ? 1 : queries, mask_columns(scenario, timeline, step)};
   return {whole.end() - mask.rank, whole.end()};
