@@ -209,6 +209,7 @@ TESTED_ELSEWHERE = {
     "properties/machine.cpp": BENCH,
     "properties/observations.cpp": "tests/properties/search_test.cpp",
     "properties/position_text.cpp": "tests/properties/read_back_test.cpp",
+    "properties/query_walk.h": "tests/properties/read_back_test.cpp",
     "properties/requests.cpp": "tests/properties/execution_test.cpp",
     "properties/run_record_json.cpp": "tests/properties/run_record_test.cpp",
     "properties/search_findings.cpp": "tests/properties/search_test.cpp",
