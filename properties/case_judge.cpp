@@ -64,7 +64,7 @@ class CaseJudge {
     const auto& classes = coverage_classes();
     tally_.reached.resize(classes.size(), 0);
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      if (!classes[i].reachable(case_.capabilities())) continue;
+      if (!options_.reachable[i]) continue;
       tally_.reached[i] += classes[i].reached(*scenario_, case_.timeline()) ? 1 : 0;
     }
   }

@@ -16,6 +16,8 @@ struct JudgeOptions {
   bool observations = false;  ///< Write a line of JSON for each case.
   std::string run_start;      ///< For those lines.
   bool candidates = false;    ///< Keep what the targeted phase may start from.
+  /// Of each of coverage_classes() whether the target can reach it: reachable_classes().
+  std::vector<bool> reachable;
 };
 
 /// Runs the scenario on the target and adds what every property says of it.

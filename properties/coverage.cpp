@@ -47,6 +47,12 @@ double required_share(const std::string& name) {
   return found == required_shares().end() ? kAnyShare : found->second;
 }
 
+std::vector<bool> reachable_classes(const kernels::Capabilities& target) {
+  std::vector<bool> reachable;
+  for (const CoverageClass& item : coverage_classes()) reachable.push_back(item.reachable(target));
+  return reachable;
+}
+
 ShareInterval wilson_interval(std::int64_t hits, std::int64_t cases, double deviations) {
   if (cases == 0) return {};
   const double n = static_cast<double>(cases), p = static_cast<double>(hits) / n;

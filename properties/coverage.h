@@ -21,6 +21,9 @@ struct CoverageClass {
 
 const std::vector<CoverageClass>& coverage_classes();
 
+/// Of each of them whether a target can reach it.
+std::vector<bool> reachable_classes(const kernels::Capabilities& target);
+
 /// Least share of the random scenarios that a class must have, by its name; 0 for most features,
 /// which need only be reached.
 double required_share(const std::string& name);

@@ -176,6 +176,7 @@ Tally Search::run_chunk(std::size_t worker, Phase phase, std::uint64_t first, st
   options.known = options_.known;
   options.observations = options_.observations;
   options.run_start = record_.started;
+  options.reachable = reachable_classes(target.capabilities());
   options.candidates = options_.phases.count(Phase::targeted) > 0;
   for (tally.end = first; tally.end < end && !stop(until); ++tally.end) {
     const auto start = Clock::now();
