@@ -38,6 +38,7 @@ Tensor mask_tensor(const Scenario& scenario, const model::Timeline& timeline, st
   const double hidden = -std::numeric_limits<double>::infinity();
   std::optional<TensorWriter> writer;
   if (!boolean) writer.emplace(tensor);
+  std::vector<double> biases(boolean ? 0 : static_cast<std::size_t>(whole[3]));
   std::size_t flat = 0;
   for (std::int64_t b = 0; b < whole[0]; ++b) {
     for (std::int64_t h = 0; h < whole[1]; ++h) {
@@ -48,9 +49,10 @@ Tensor mask_tensor(const Scenario& scenario, const model::Timeline& timeline, st
           if (boolean) {
             tensor.bytes[flat++] = std::byte{cell.hides ? std::uint8_t{0} : std::uint8_t{1}};
           } else {
-            writer->put(cell.hides ? hidden : cell.bias);
+            biases[static_cast<std::size_t>(j)] = cell.hides ? hidden : cell.bias;
           }
         }
+        if (writer) writer->put_row(biases);
       }
     }
   }

@@ -84,20 +84,19 @@ class Replacement {
   Replacement(const Case& c, const Chosen& chosen)
       : c_(c),
         chosen_(chosen),
-        kv_head_(chosen.head / (c.scenario().query_heads / c.scenario().kv_heads)) {}
+        kv_head_(chosen.head / (c.scenario().query_heads / c.scenario().kv_heads)),
+        key_(row_of(huge_key(c.scenario().element_type), c.scenario().head_size)),
+        value_(row_of(huge_value(c.scenario().element_type), c.scenario().value_head_size)) {}
 
   void append(std::size_t step, kernels::StepRequest& request) const {
     const auto e = static_cast<std::size_t>(chosen_.entry);
     const std::int64_t past = c_.timeline().steps()[step].entries[e].past;
-    const auto type = c_.scenario().element_type;
-    const auto key = row_of(huge_key(type), c_.scenario().head_size);
-    const auto value = row_of(huge_value(type), c_.scenario().value_head_size);
     for (std::int64_t i = 0; i < request.tokens[e]; ++i) {
       if (chosen_.kept.count({past + i, step}) > 0) continue;
       const std::int64_t row =
           (chosen_.entry * request.key.shape[1] + i) * c_.scenario().kv_heads + kv_head_;
-      put_row(request.key, row, key);
-      put_row(request.value, row, value);
+      put_row(request.key, row, key_);
+      put_row(request.value, row, value_);
     }
   }
 
@@ -106,8 +105,8 @@ class Replacement {
         c_.timeline().steps()[step].entries[static_cast<std::size_t>(chosen_.entry)];
     for (std::int64_t r = 0; r < state.resident; ++r) {
       if (chosen_.kept.count({state.first_position.value + r, step}) > 0) continue;
-      overwrite(request.rows.key, r, huge_key(c_.scenario().element_type));
-      overwrite(request.rows.value, r, huge_value(c_.scenario().element_type));
+      overwrite(request.rows.key, r, key_);
+      overwrite(request.rows.value, r, value_);
     }
   }
 
@@ -118,10 +117,10 @@ class Replacement {
     return row;
   }
 
-  void overwrite(kernels::Tensor& tensor, std::int64_t r, double magnitude) const {
+  void overwrite(kernels::Tensor& tensor, std::int64_t r, const std::vector<double>& huge) const {
     const std::int64_t row = (chosen_.entry * tensor.shape[1] + kv_head_) * tensor.shape[2] + r;
     if (c_.scenario().cache.quantisation.kind == model::QuantisationKind::none) {
-      put_row(tensor, row, row_of(magnitude, tensor.shape[3]));
+      put_row(tensor, row, huge);
       return;
     }
     // 127, two codes of 7, or 448: the largest of each format.
@@ -135,6 +134,7 @@ class Replacement {
   const Case& c_;
   const Chosen& chosen_;
   std::int64_t kv_head_;
+  std::vector<double> key_, value_;
 };
 
 /// Whether query `query` sees nothing that was replaced.

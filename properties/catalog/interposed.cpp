@@ -29,11 +29,8 @@ Execution execute_interposed(Case& c, const Interposer& interposer, const Execut
 void put_row(kernels::Tensor& tensor, std::int64_t row, std::span<const double> values) {
   const auto type = to_model(tensor.type);
   const std::size_t width = model::element_bytes(type);
-  std::byte* where = tensor.bytes.data() + static_cast<std::size_t>(row) * values.size() * width;
-  for (const double value : values) {
-    model::store_element(type, value, where);
-    where += width;
-  }
+  model::store_elements(
+      type, values, tensor.bytes.data() + static_cast<std::size_t>(row) * values.size() * width);
 }
 
 }  // namespace kvcheck::properties

@@ -73,7 +73,8 @@ class SameTokens {
 
   void append(std::size_t step, kernels::StepRequest& request) const {
     const std::size_t here = step - other_.first_step;
-    const auto mine = step_request(c_.scenario(), c_.timeline(), c_.fill(), here);
+    kernels::StepRequest mine;
+    step_request(c_.scenario(), c_.timeline(), c_.fill(), here, c_.rows(), mine);
     request.query = mine.query;
     request.key = mine.key;
     request.value = mine.value;
@@ -83,7 +84,7 @@ class SameTokens {
 
   void load(std::size_t step, kernels::LoadRequest& request) const {
     if (step < other_.first_step) return;
-    const auto mine = load_request(c_.scenario(), c_.timeline(), c_.fill(), 0);
+    const auto mine = load_request(c_.scenario(), c_.timeline(), c_.fill(), 0, c_.rows());
     for (std::int64_t b = 0; b < c_.scenario().batch; ++b) {
       const auto e = static_cast<std::size_t>(b);
       const auto& state = c_.timeline().steps()[0].entries[e];
