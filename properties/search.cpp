@@ -13,7 +13,7 @@ namespace kvcheck::properties {
 namespace {
 
 /// Cases that a worker judges in one go, and the grain at which a killed run goes on.
-constexpr std::uint64_t kChunk = 16;
+constexpr std::uint64_t kChunk = 32;
 
 /// Share of the random cases, or of the time left for them, that the targeted phase gets.
 constexpr std::uint64_t kTargetedPercent = 15;

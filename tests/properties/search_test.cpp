@@ -150,12 +150,15 @@ TEST_F(SearchTest, AKilledSearchGoesOnToTheSameRecord) {
   options_.cases = 150;
   const auto target = kernels::make_cpu_naive("window_one_narrow");
   RunRecord whole;
-  Search(*target, options_, whole, Clock::now(), {}).run();
-  for (const int moment : {1, 7, 21, 28, 29}) {
+  int last = 0;
+  SearchObserver observer;
+  observer.tick = [&] { ++last; };
+  Search(*target, options_, whole, Clock::now(), observer).run();
+  ASSERT_GT(last, 10);
+  for (const int moment : {1, last / 4, 3 * last / 4, last - 2, last - 1}) {
     fs::remove_all(root_);
     RunRecord record, written;
     int ticks = 0;
-    SearchObserver observer;
     observer.tick = [&] {
       written = run_record_from_json(to_json(record));
       if (++ticks == moment) throw Killed();
