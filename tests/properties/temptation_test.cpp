@@ -56,66 +56,60 @@ const kernels::Capabilities& naive() {
 
 using Counts = std::vector<std::vector<std::int64_t>>;
 
-TEST(Temptation, AsksAFullCacheForMoreThanItHolds) {
-  const auto scenario = two_steps(R"({"capacity":7})");
+/// What a temptation asked of a session before the second step, and what it makes of the answers.
+struct Asked {
+  Recording session;
+  std::int64_t asked;
+  std::optional<Judgement> failure;
+};
+
+Asked ask(const model::Scenario& scenario, bool refuses = true, const TensorChanges& changes = {}) {
   const model::Timeline timeline(scenario);
-  const TensorChanges none;
-  Temptation temptation(naive(), scenario, timeline, none);
-  ASSERT_EQ(temptation.place(), 1u);
-  Recording session(true);
-  temptation.ask(0, session);
+  Temptation temptation(naive(), scenario, timeline, changes);
+  EXPECT_EQ(temptation.place(), 1u);
+  Asked result{Recording(refuses), 0, {}};
+  temptation.ask(0, result.session);
   EXPECT_EQ(temptation.asked(), 0);
-  temptation.ask(1, session);
-  EXPECT_EQ(session.dropped, (Counts{{5, 3}, {1, 3}}));
-  EXPECT_EQ(session.appended, (Counts{{6, 6}}));  // 2 + 6 tokens for 7 rows.
-  EXPECT_EQ(session.loaded, (Counts{{8, 8}}));
-  EXPECT_EQ(temptation.asked(), 4);
-  EXPECT_FALSE(temptation.failure().has_value());
+  temptation.ask(1, result.session);
+  result.asked = temptation.asked();
+  result.failure = temptation.failure();
+  return result;
 }
 
+TEST(Temptation, AsksAFullCacheForMoreThanItHolds) {
+  const Asked asked = ask(two_steps(R"({"capacity":7})"));
+  EXPECT_EQ(asked.session.dropped, (Counts{{5, 3}, {1, 3}}));
+  EXPECT_EQ(asked.session.appended, (Counts{{6, 6}}));  // 2 + 6 tokens for 7 rows.
+  EXPECT_EQ(asked.session.loaded, (Counts{{8, 8}}));
+  EXPECT_EQ(asked.asked, 4);
+  EXPECT_FALSE(asked.failure.has_value());
+}
+
+constexpr const char* kEvicting = R"({"layout":"block","capacity":4,"window_size":2})";
+
 TEST(Temptation, AsksACacheThatEvictsForRollbacksAlone) {
-  const auto scenario = two_steps(R"({"layout":"block","capacity":4,"window_size":2})");
-  const model::Timeline timeline(scenario);
-  const TensorChanges none;
-  Temptation temptation(naive(), scenario, timeline, none);
-  Recording session(true);
-  temptation.ask(1, session);
-  EXPECT_EQ(session.dropped, (Counts{{5, 3}, {1, 3}}));
-  EXPECT_EQ(temptation.asked(), 2);
+  const Asked asked = ask(two_steps(kEvicting));
+  EXPECT_EQ(asked.session.dropped, (Counts{{5, 3}, {1, 3}}));
+  EXPECT_EQ(asked.asked, 2);
 }
 
 TEST(Temptation, CountsTheTokensThatARollbackIsAboutToDrop) {
-  const auto scenario = two_steps(R"({"capacity":7})", R"({"rollback":[2,1]})");
-  const model::Timeline timeline(scenario);
-  const TensorChanges none;
-  Temptation temptation(naive(), scenario, timeline, none);
-  Recording session(true);
-  temptation.ask(1, session);
-  EXPECT_EQ(session.dropped, (Counts{{5, 3}, {1, 3}}));
+  const Asked asked = ask(two_steps(R"({"capacity":7})", R"({"rollback":[2,1]})"));
+  EXPECT_EQ(asked.session.dropped, (Counts{{5, 3}, {1, 3}}));
 }
 
 TEST(Temptation, AsksInTheOrderThatTheSessionHasItsEntries) {
-  const auto scenario = two_steps(R"({"layout":"block","capacity":4,"window_size":2})");
-  const model::Timeline timeline(scenario);
-  const TensorChanges swapped{reorder_entries({1, 0})};
-  Temptation temptation(naive(), scenario, timeline, swapped);
-  Recording session(true);
-  temptation.ask(1, session);
-  EXPECT_EQ(session.dropped, (Counts{{3, 5}, {3, 1}}));
+  const Asked asked = ask(two_steps(kEvicting), true, {reorder_entries({1, 0})});
+  EXPECT_EQ(asked.session.dropped, (Counts{{3, 5}, {3, 1}}));
 }
 
 TEST(Temptation, RemembersTheFirstYes) {
-  const auto scenario = two_steps(R"({"capacity":7})");
-  const model::Timeline timeline(scenario);
-  const TensorChanges none;
-  Temptation temptation(naive(), scenario, timeline, none);
-  Recording session(false);
-  temptation.ask(1, session);
-  ASSERT_TRUE(temptation.failure().has_value());
-  EXPECT_EQ(temptation.failure()->kind, Kind::wrongly_accepted);
-  EXPECT_EQ(temptation.failure()->hint.step, 1);
-  EXPECT_NE(temptation.failure()->text.find("a rollback of 5 tokens,"), std::string::npos)
-      << temptation.failure()->text;
+  const Asked asked = ask(two_steps(R"({"capacity":7})"), false);
+  ASSERT_TRUE(asked.failure.has_value());
+  EXPECT_EQ(asked.failure->kind, Kind::wrongly_accepted);
+  EXPECT_EQ(asked.failure->hint.step, 1);
+  EXPECT_NE(asked.failure->text.find("a rollback of 5 tokens,"), std::string::npos)
+      << asked.failure->text;
 }
 
 TEST(Temptation, HasNoPlaceInOneStep) {
