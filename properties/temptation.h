@@ -9,8 +9,8 @@
 #include "kernels/target.h"
 #include "model/scenario.h"
 #include "model/timeline.h"
-#include "properties/tensor_change.h"
 #include "properties/case.h"
+#include "properties/tensor_change.h"
 
 namespace kvcheck::properties {
 
