@@ -98,12 +98,16 @@ std::int64_t rotation_stride(std::int64_t lanes) {
   return at < known.size() ? known[at] : find_stride(lanes);
 }
 
+/// Number of a KV head, counted through all entries.
+std::int64_t head_number(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head) {
+  return (scenario.fill.first_entry + entry) * scenario.kv_heads + kv_head;
+}
+
 /// Where a lane goes for a KV head of an entry.
 std::int64_t rotated(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head,
                      std::int64_t lane) {
   const std::int64_t lanes = scenario.value_head_size;
-  const std::int64_t turns =
-      ((scenario.fill.first_entry + entry) * scenario.kv_heads + kv_head) % lanes;
+  const std::int64_t turns = head_number(scenario, entry, kv_head) % lanes;
   return (lane + turns * rotation_stride(lanes)) % lanes;
 }
 
@@ -126,6 +130,11 @@ std::int64_t digit_lane(const Scenario& scenario, std::int64_t entry, std::int64
   std::int64_t rest = position.value;
   for (std::int64_t i = 0; i < digit; ++i) rest /= base;
   return rotated(scenario, entry, kv_head, digit * base + rest % base);
+}
+
+double digit_value(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head) {
+  if (scenario.cache.quantisation.kind != QuantisationKind::none) return 1;
+  return static_cast<double>(1 + head_number(scenario, entry, kv_head) % kDigitValues);
 }
 
 Fill::Fill(const Scenario& scenario, const Timeline& timeline)
@@ -219,7 +228,9 @@ double Fill::value(std::int64_t entry, std::int64_t kv_head, Token token, std::i
   }
   if (scenario_->fill.kind == FillKind::position_digits) {
     for (std::int64_t digit = 0; digit < scenario_->fill.index; ++digit) {
-      if (lane == digit_lane(*scenario_, entry, kv_head, token.position, digit)) return 1;
+      if (lane == digit_lane(*scenario_, entry, kv_head, token.position, digit)) {
+        return digit_value(*scenario_, entry, kv_head);
+      }
     }
     return 0;
   }
@@ -313,9 +324,10 @@ void Fill::value_row(std::int64_t entry, std::int64_t kv_head, Token token,
   }
   if (scenario_->fill.kind == FillKind::position_digits) {
     std::ranges::fill(row, 0.0);
+    const double shown = digit_value(*scenario_, entry, kv_head);
     for (std::int64_t digit = 0; digit < scenario_->fill.index; ++digit) {
       const std::int64_t lit = digit_lane(*scenario_, entry, kv_head, token.position, digit);
-      if (static_cast<std::size_t>(lit) < row.size()) row[static_cast<std::size_t>(lit)] = 1;
+      if (static_cast<std::size_t>(lit) < row.size()) row[static_cast<std::size_t>(lit)] = shown;
     }
     return;
   }

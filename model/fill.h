@@ -26,7 +26,7 @@ namespace kvcheck::model {
 /// 64: that key wins, and the output is its value, but where two codes agree in nearly all lanes.
 /// extreme, ties, cancelling, integers: see fill_shapes.h.
 /// position_code, position_block: Q = 0; V is 1 at position_lane() and 0 elsewhere.
-/// position_digits: Q = 0; V is 1 at the digit_lane() of every digit and 0 elsewhere.
+/// position_digits: Q = 0; V is digit_value() at the digit_lane() of every digit and 0 elsewhere.
 /// literal: what the steps spell out.
 /// Values are those that the operator is given: before norm and rotary embedding, and before the
 /// cache quantises. Of a past they are what the cache holds.
@@ -103,8 +103,8 @@ class Fill {
 std::int64_t position_lane(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head,
                            Position position);
 
-/// Digits that position_digits can show in the lanes of a value, each in two lanes or more; below 2
-/// where it can show none.
+/// Digits that position_digits can show in the lanes of a value, each in two lanes or more; 0 where
+/// it can show none.
 std::int64_t most_digits(const Scenario& scenario);
 
 /// Lane of the output that shows digit `digit` of `position` under position_digits, rotated as
@@ -113,5 +113,13 @@ std::int64_t most_digits(const Scenario& scenario);
 /// \pre the fill is position_digits, 0 <= digit < fill.index
 std::int64_t digit_lane(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head,
                         Position position, std::int64_t digit);
+
+/// What V is where it shows a digit: a number from 1 to kDigitValues that tells neighbouring KV
+/// heads and entries apart, counted through the batch; 1 where the cache is quantised, whose codes
+/// reach no further.
+double digit_value(const Scenario& scenario, std::int64_t entry, std::int64_t kv_head);
+
+/// So many KV heads, those of all entries, have a digit_value() each.
+inline constexpr std::int64_t kDigitValues = 6;
 
 }  // namespace kvcheck::model

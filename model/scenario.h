@@ -55,7 +55,7 @@ enum class FillKind {
   position_code,    ///< Q = 0, V one-hot in digit `index` of the position in base H;
                     ///< with one lane a binary digit of it plus one.
   position_block,   ///< Q = 0, V one-hot for positions in [index*H, (index+1)*H), else 0.
-  position_digits,  ///< Q = 0, V is 1 in a lane for each of the `index` lowest digits of the
+  position_digits,  ///< Q = 0, V is lit in a lane for each of the `index` lowest digits of the
                     ///< position in base floor(H / index), 0 in the others.
   extreme,          ///< Logits and values at the ends of what is finite.
   ties,             ///< All logits of a query are equal and not 0.

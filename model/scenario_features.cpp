@@ -159,8 +159,8 @@ class FeatureChecker : private RefusalCollector {
             "fill.index", fill.index,
             "must be 0, or for the position fills the digit or block, at least 0");
     const bool digits = fill.kind == FillKind::position_digits;
-    require(!digits || (fill.index >= 2 && fill.index <= most_digits(s_)), "fill.index", fill.index,
-            "must be from 2 to {} for position_digits, which gives each digit two lanes or more of "
+    require(!digits || (fill.index >= 1 && fill.index <= most_digits(s_)), "fill.index", fill.index,
+            "must be from 1 to {} for position_digits, which gives each digit two lanes or more of "
             "the {} of a value",
             most_digits(s_), s_.value_head_size);
     require_between("fill.first_entry", fill.first_entry, kMostFirstEntry);
@@ -277,10 +277,10 @@ void repair_features(Scenario& s) {
   if (s.launch) repair_launch(*s.launch);
   repair_mask(s);
   const bool digits = s.fill.kind == FillKind::position_digits;
-  if (digits && most_digits(s) < 2) s.fill.kind = FillKind::position_code;
+  if (digits && most_digits(s) < 1) s.fill.kind = FillKind::position_code;
   const bool indexed = is_position_fill(s.fill.kind);
-  if (digits && most_digits(s) >= 2) {
-    s.fill.index = std::clamp<std::int64_t>(s.fill.index, 2, most_digits(s));
+  if (digits && most_digits(s) >= 1) {
+    s.fill.index = std::clamp<std::int64_t>(s.fill.index, 1, most_digits(s));
   }
   s.fill.index = indexed ? std::clamp<std::int64_t>(s.fill.index, 0, kMaxLength) : 0;
   s.fill.first_entry = s.fill.kind == FillKind::literal

@@ -5,6 +5,7 @@
 
 #include "properties/bundle.h"
 #include "properties/convert.h"
+#include "properties/digit_check.h"
 
 namespace kvcheck::properties {
 
@@ -19,6 +20,11 @@ Case::~Case() = default;
 Bundle& Case::bundle() {
   if (!bundle_) bundle_ = std::make_unique<Bundle>(*this);
   return *bundle_;
+}
+
+DigitLaunches& Case::digits() {
+  if (!digits_) digits_ = std::make_unique<DigitLaunches>(target_, scenario(), timeline());
+  return *digits_;
 }
 
 double Case::roundoff() const {

@@ -43,6 +43,7 @@ struct Judgement {
 using RatioSink = std::function<void(std::span<const double>)>;
 
 class Bundle;
+class DigitLaunches;
 
 class Case {
  public:
@@ -78,6 +79,9 @@ class Case {
   /// The runs that differ in many ways at once; made on first use, in either mode.
   Bundle& bundle();
 
+  /// The launches that show digits of positions. \pre as DigitLaunches
+  DigitLaunches& digits();
+
   RatioSink ratio_sink;
 
  private:
@@ -87,6 +91,7 @@ class Case {
   DrawnRows rows_;
   std::optional<Execution> execution_;
   std::unique_ptr<Bundle> bundle_;
+  std::unique_ptr<DigitLaunches> digits_;
 };
 
 /// Why a derived scenario cannot be run on the target; empty = it can.

@@ -42,7 +42,7 @@ ReadBack measure_visibility(kernels::Target& target, const model::Scenario& scen
 /// Launches that measure_visibility makes.
 std::int64_t launches_to_measure(const model::Scenario& scenario);
 
-/// First place where the digit launches contradict the contract.
+/// First place where the digit launches (digit_check.h) contradict the contract.
 struct DigitMismatch {
   std::size_t step = 0;
   std::int64_t entry = 0, head = 0, query = 0;
@@ -53,19 +53,6 @@ struct DigitMismatch {
 /// `expected` and `observed` hold positions of these blocks alone. A few launches at any length.
 MeasuredQuery measure_edges(kernels::Target& target, const model::Scenario& scenario,
                             const DigitMismatch& place);
-
-struct DigitCheck {
-  std::optional<DigitMismatch> mismatch;
-  /// True when one key more or less could hide within the error bound of the outputs.
-  bool blind = false;
-  std::int64_t queries = 0;
-  std::string problem;  ///< Why a launch gave no answer; empty otherwise.
-};
-
-/// Launches the scenario with zero logits, once for all digits or once for each. A query whose
-/// outputs are clearly within the bounds of uniform_rows.h passes; the exact model decides the
-/// others.
-DigitCheck check_digits(kernels::Target& target, const model::Scenario& scenario);
 
 /// The scenario with zero logits and the given position fill; additive masks only hide, and sinks
 /// weigh no more than a few keys.

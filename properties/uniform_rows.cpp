@@ -14,7 +14,9 @@ double sink_mass(const model::Scenario& launch, std::int64_t head) {
 }
 
 UniformRows::UniformRows(const model::Scenario& launch, const model::ArithmeticProfile& profile)
-    : launch_(launch), bound_(profile) {}
+    : launch_(launch),
+      bound_(profile),
+      store_spacing_(model::subnormal_half_spacing(profile.output_type)) {}
 
 bool lane_hides_a_key(double output, double bound, std::int64_t lanes, std::int64_t keys,
                       double mass) {
@@ -86,7 +88,10 @@ UniformRows::Lane UniformRows::made(const Shared& shared, std::int64_t lit) {
     sums.spread += terms_.back().weight * o * bound_.growth().back();
     sums.widest = std::max(sums.widest, o);
   }
-  lane.bound = bound_.terms(sums, o).total();
+  const model::BoundTerms terms = bound_.terms(sums, o);
+  lane.bound = terms.total();
+  lane.scaled_bound =
+      std::max(0.0, (1 - 0x1p-10) * (lane.bound - terms.underflow) - 2 * store_spacing_);
   lane.hides_a_key = lane_hides_a_key(o, lane.bound, launch_.value_head_size, shared.keys,
                                       n + sink_mass(launch_, shared.sink_of));
   return lane;

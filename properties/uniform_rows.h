@@ -30,6 +30,9 @@ class UniformRows {
   /// One output element, right to a few units of double, and how far a target may be from it.
   struct Lane {
     double output = 0, bound = 0;
+    /// Where the values are v > 1 in place of 1, an element within v times this is clearly within
+    /// its bound: what underflow adds to a bound does not grow with the values.
+    double scaled_bound = 0;
     bool hides_a_key = false;  ///< See lane_hides_a_key(); false where the row sees no key.
   };
 
@@ -69,6 +72,7 @@ class UniformRows {
 
   const model::Scenario& launch_;
   model::RowBound bound_;
+  double store_spacing_;  // What the store of a subnormal output may add to a bound.
   std::map<std::pair<std::int64_t, std::int64_t>, Shared> rows_;
   Shared* last_ = nullptr;           // The one asked for last.
   const Shared* current_ = nullptr;  // The one that bound_ is set to.

@@ -8,14 +8,12 @@
 
 #include "model/visibility.h"
 #include "properties/catalog.h"
-#include "properties/catalog/sampled.h"
 #include "properties/catalog/value_launch.h"
 #include "properties/convert.h"
+#include "properties/digit_check.h"
 
 namespace kvcheck::properties {
 namespace {
-
-constexpr const char* kId = "heads.map";
 
 /// Digits that an int4 cache can hold.
 constexpr std::int64_t kBase = 6;
@@ -69,11 +67,17 @@ std::optional<Judgement> wrong_head(Case& c, const kernels::Tensor& output, std:
   return std::nullopt;
 }
 
+/// Whether the launches that show positions show the heads as well: their values differ from one KV
+/// head to the next (digit_value()), by more than the bounds of all lanes.
+bool shown_by_digits(Case& c) {
+  if (!fixed_tensors_reason(c.scenario()).empty()) return false;
+  const DigitCheck& check = c.digits().check();
+  return check.tells_heads && check.queries > 0 && !check.mismatch && check.problem.empty();
+}
+
 Judgement judge(Case& c) {
-  if (const std::string why = passed_over(c, kId, 4); !why.empty()) {
-    return Judgement::skipped(why);
-  }
   const auto& s = c.scenario();
+  if (c.mode() == Case::Mode::bundled && shown_by_digits(c)) return {};
   const Interposer interposer =
       value_interposer(c, s, [&s](std::int64_t entry, std::int64_t kv_head, std::int64_t lane) {
         return static_cast<double>(code(s, entry, kv_head, lane));
@@ -105,7 +109,7 @@ std::string inapplicable(const model::Scenario& scenario, const kernels::Capabil
 }  // namespace
 
 Property head_map_property() {
-  return {kId,
+  return {"heads.map",
           "Query head h of a batch entry reads KV head h / (Nq/Nk) of that entry: with a "
           "value that is constant in each KV head, that constant comes out.",
           "modulo for division, swapped heads or entries, groups of the wrong size, "

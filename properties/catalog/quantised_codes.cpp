@@ -13,13 +13,10 @@
 #include "model/quantisation.h"
 #include "properties/catalog.h"
 #include "properties/catalog/interposed.h"
-#include "properties/catalog/sampled.h"
 #include "properties/row_content.h"
 
 namespace kvcheck::properties {
 namespace {
-
-constexpr const char* kId = "cache.quantised_codes";
 
 using model::QuantisationKind;
 
@@ -167,9 +164,6 @@ std::optional<Judgement> wrong_codes(Case& c, const Codes& codes, const kernels:
 }
 
 Judgement judge(Case& c) {
-  if (const std::string why = passed_over(c, kId, 2); !why.empty()) {
-    return Judgement::skipped(why);
-  }
   const Codes codes(c);
   Interposer interposer;
   interposer.config = [&](kernels::SessionConfig& config) { codes.configure(config); };
@@ -202,7 +196,7 @@ std::string inapplicable(const model::Scenario& scenario, const kernels::Capabil
 }  // namespace
 
 Property quantised_codes_property() {
-  return {kId,
+  return {"cache.quantised_codes",
           "A quantised cache stores the code that is nearest to value/scale, ties to "
           "even, clamped to the range: rows of zeros, ties, excess and exact codes have "
           "their bytes.",

@@ -10,15 +10,12 @@
 #include "model/parameters.h"
 #include "model/visibility.h"
 #include "properties/catalog.h"
-#include "properties/catalog/sampled.h"
 #include "properties/catalog/value_launch.h"
 #include "properties/convert.h"
-#include "properties/read_back.h"
+#include "properties/digit_check.h"
 
 namespace kvcheck::properties {
 namespace {
-
-constexpr const char* kId = "sinks.mass";
 
 /// The output of n keys and a sink, and how far a target may be from it.
 struct Share {
@@ -93,29 +90,57 @@ Judgement compare(Case& c, const model::Scenario& launch, const Execution& run,
   return any ? Judgement{} : Judgement::skipped("the scenario asks no query");
 }
 
-Judgement judge(Case& c) {
-  if (const std::string why = passed_over(c, kId, 2); !why.empty()) {
-    return Judgement::skipped(why);
+/// Whether the launches that show positions show the mass as well: each of their lanes is a part of
+/// n / (n + e).
+bool shown_by_digits(Case& c) {
+  return c.mode() == Case::Mode::bundled && c.digits().check().clear();
+}
+
+/// All values 1, and what else is changed.
+class OnesLaunch {
+ public:
+  explicit OnesLaunch(Case& c)
+      : c_(c),
+        launch_(with_position_fill(c.scenario(), model::FillKind::position_code, 0)),
+        fill_(launch_, c.timeline()),
+        interposer_(value_interposer(
+            c, launch_, [](std::int64_t, std::int64_t, std::int64_t) { return 1.0; })) {}
+
+  Judgement judge() const { return run(interposer_, false); }
+
+  Judgement judge_with_zero_sink() const {
+    Interposer zero = interposer_;
+    zero.config = [this](kernels::SessionConfig& config) {
+      interposer_.config(config);
+      config.smooth_softmax = false;
+      config.head_sink = kernels::Tensor::zeros(config.element_type, {config.query_heads});
+    };
+    return run(zero, true);
   }
-  const auto launch = with_position_fill(c.scenario(), model::FillKind::position_code, 0);
-  const model::Fill fill(launch, c.timeline());
-  Interposer interposer =
-      value_interposer(c, launch, [](std::int64_t, std::int64_t, std::int64_t) { return 1.0; });
-  const Execution run =
-      execute_interposed(c, launch, c.timeline(), fill, interposer, {.want_rows = false});
-  const Judgement judgement = compare(c, launch, run, false);
-  const bool zero_sink = launch.smooth_softmax && !launch.head_sink;
+
+ private:
+  Judgement run(const Interposer& interposer, bool smooth_as_zero) const {
+    const Execution execution =
+        execute_interposed(c_, launch_, c_.timeline(), fill_, interposer, {.want_rows = false});
+    return compare(c_, launch_, execution, smooth_as_zero);
+  }
+
+  Case& c_;
+  model::Scenario launch_;
+  model::Fill fill_;
+  Interposer interposer_;
+};
+
+Judgement judge(Case& c) {
+  const bool shown = shown_by_digits(c);
+  const bool zero_sink =
+      c.scenario().smooth_softmax && !c.scenario().head_sink && c.capabilities().has("head_sink");
+  if (shown && !zero_sink) return {};
+  const OnesLaunch launch(c);
+  Judgement judgement = shown ? Judgement{} : launch.judge();
   if (judgement.verdict != Verdict::passed || !zero_sink) return judgement;
-  if (!c.capabilities().has("head_sink")) return judgement;
-  const auto with_ones = interposer.config;
-  interposer.config = [&](kernels::SessionConfig& config) {
-    with_ones(config);
-    config.smooth_softmax = false;
-    config.head_sink = kernels::Tensor::zeros(config.element_type, {config.query_heads});
-  };
-  const Execution zero =
-      execute_interposed(c, launch, c.timeline(), fill, interposer, {.want_rows = false});
-  return compare(c, launch, zero, true);
+  Judgement zero = launch.judge_with_zero_sink();
+  return shown && zero.verdict == Verdict::skipped ? judgement : zero;
 }
 
 std::string inapplicable(const model::Scenario& scenario, const kernels::Capabilities& target) {
@@ -127,7 +152,7 @@ std::string inapplicable(const model::Scenario& scenario, const kernels::Capabil
 }  // namespace
 
 Property sink_mass_property() {
-  return {kId,
+  return {"sinks.mass",
           "With logits of 0 and values of 1 the output is n/(n+e), e what the sink of the head "
           "weighs; smooth softmax is a head sink of 0.",
           "sinks left out, counted as a key with a value, scaled, of another head, in every split",

@@ -4,6 +4,7 @@
 #include "model/visibility.h"
 #include "properties/catalog.h"
 #include "properties/convert.h"
+#include "properties/digit_check.h"
 #include "properties/position_text.h"
 #include "properties/read_back.h"
 
@@ -96,7 +97,7 @@ Judgement unexplained_mismatch(const Case& c, const DigitMismatch& place) {
 
 Judgement judge_by_launches(Case& c) {
   const std::int64_t launches = launches_to_measure(c.scenario());
-  const DigitCheck check = check_digits(c.target(), c.scenario());
+  const DigitCheck& check = c.digits().check();
   if (!check.problem.empty()) return Judgement::skipped(check.problem);
   if (check.queries == 0) return Judgement::skipped("the scenario asks no query");
   if (!check.mismatch && !check.blind) return {};

@@ -60,14 +60,16 @@ TEST(PositionFill, DigitsTogetherNameThePosition) {
 }
 
 TEST(PositionFill, DigitsAtOnceHaveLanesOfTheirOwn) {
-  // 17 lanes: two digits of base 8, three of base 5, five of base 3.
-  for (const auto& [digits, reach] : {std::pair{2, 64}, {3, 125}, {5, 243}}) {
+  // 17 lanes: one digit of base 17, two of base 8, three of base 5, five of base 3.
+  for (const auto& [digits, reach] : {std::pair{1, 17}, {2, 64}, {3, 125}, {5, 243}}) {
     Scenario scenario = windowed(FillKind::position_digits, {append(4)});
     scenario.head_size = scenario.value_head_size = 17;
     scenario.fill.index = digits;
     ASSERT_TRUE(validate(scenario).empty());
     const Timeline timeline(scenario);
     const Fill fill(scenario, timeline);
+    const double shown = digit_value(scenario, 1, 1);
+    EXPECT_EQ(shown, 4);
     std::vector<std::set<std::int64_t>> lanes_of(static_cast<std::size_t>(digits));
     std::set<std::vector<double>> codes;
     for (std::int64_t position = 0; position < reach; ++position) {
@@ -77,11 +79,11 @@ TEST(PositionFill, DigitsAtOnceHaveLanesOfTheirOwn) {
         one_by_one.push_back(fill.value(1, 1, {{position}, 0}, c));
       }
       EXPECT_EQ(row, one_by_one);
-      EXPECT_EQ(std::accumulate(row.begin(), row.end(), 0.0), digits);
+      EXPECT_EQ(std::accumulate(row.begin(), row.end(), 0.0), digits * shown);
       codes.insert(row);
       for (std::int64_t d = 0; d < digits; ++d) {
         const std::int64_t lane = digit_lane(scenario, 1, 1, {position}, d);
-        EXPECT_EQ(row[static_cast<std::size_t>(lane)], 1);
+        EXPECT_EQ(row[static_cast<std::size_t>(lane)], shown);
         lanes_of[static_cast<std::size_t>(d)].insert(lane);
       }
     }
@@ -92,8 +94,28 @@ TEST(PositionFill, DigitsAtOnceHaveLanesOfTheirOwn) {
       all.insert(lanes.begin(), lanes.end());
     }
     EXPECT_EQ(all.size(), static_cast<std::size_t>(17 / digits * digits));
-    EXPECT_NE(digit_lane(scenario, 0, 0, {3}, 1), digit_lane(scenario, 0, 1, {3}, 1));
+    EXPECT_NE(digit_lane(scenario, 0, 0, {3}, 0), digit_lane(scenario, 0, 1, {3}, 0));
   }
+}
+
+TEST(PositionFill, DigitsHaveAnotherValueInEachHeadOfTheBatch) {
+  Scenario scenario = windowed(FillKind::position_digits, {append(4)});
+  scenario.batch = 2;
+  scenario.query_heads = scenario.kv_heads = 3;
+  std::vector<double> values;
+  for (std::int64_t entry = 0; entry < 2; ++entry) {
+    for (std::int64_t head = 0; head < 3; ++head) {
+      values.push_back(digit_value(scenario, entry, head));
+    }
+  }
+  EXPECT_EQ(values, (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  // The entry that another run has alone keeps its value; behind the last the first comes again.
+  scenario.fill.first_entry = 1;
+  EXPECT_EQ(digit_value(scenario, 0, 1), 5);
+  EXPECT_EQ(digit_value(scenario, 1, 0), 1);
+  // Codes of four bits would not reach 6.
+  scenario.cache.quantisation.kind = QuantisationKind::int4;
+  EXPECT_EQ(digit_value(scenario, 0, 1), 1);
 }
 
 TEST(PositionFill, OneLaneShowsABinaryDigit) {

@@ -126,12 +126,12 @@ INSTANTIATE_TEST_SUITE_P(
                s.fill.index = -1;
              },
              "fill.index", "-1", "at least 0"},
-        Rule{"one_digit_at_once", gqa,
+        Rule{"no_digit_at_once", gqa,
              [](Scenario& s) {
                s.fill.kind = FillKind::position_digits;
-               s.fill.index = 1;
+               s.fill.index = 0;
              },
-             "fill.index", "1", "from 2 to 4 for position_digits"},
+             "fill.index", "0", "from 1 to 4 for position_digits"},
         Rule{"more_digits_than_lanes", gqa,
              [](Scenario& s) {
                s.fill.kind = FillKind::position_digits;

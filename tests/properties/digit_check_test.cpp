@@ -1,10 +1,13 @@
 // Launches that show digits of positions: what they confirm, contradict and cannot see.
+#include "properties/digit_check.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
-#include "properties/read_back.h"
+#include "properties/case.h"
+#include "properties/catalog.h"
 #include "tests/properties/counting_target.h"
 
 namespace kvcheck::properties {
@@ -64,6 +67,57 @@ TEST(DigitCheck, IsBlindWhereAKeyHidesInTheRounding) {
   const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
       "element_type":"bf16","steps":[{"past":4999},{"append":1}]})");
   EXPECT_TRUE(check_digits(*target, scenario).blind);
+}
+
+/// Two KV heads, each with two keys in two lanes: rotated or not, all lanes look alike.
+model::Scenario two_heads() {
+  return model::parse_scenario(R"({"schema":1,"operator":"attention","opset":23,"head_size":2,
+      "causal":false,"query_heads":4,"kv_heads":2,"steps":[{"append":2}]})");
+}
+
+TEST(DigitCheck, TellsHeadsApartWhoseLanesLookAlike) {
+  const auto scenario = two_heads();
+  EXPECT_TRUE(check_digits(*kernels::make_cpu_naive(), scenario).tells_heads);
+  const auto wrong = kernels::make_cpu_naive("head_modulo");
+  EXPECT_TRUE(check_digits(*wrong, scenario).mismatch.has_value());
+}
+
+TEST(DigitCheck, TellsNoHeadsWhereValuesRepeat) {
+  auto scenario = two_heads();
+  scenario.batch = 4;
+  scenario = model::normalise(scenario);
+  const auto check = check_digits(*kernels::make_cpu_naive(), scenario);
+  EXPECT_TRUE(check.clear());
+  EXPECT_FALSE(check.tells_heads);
+}
+
+/// Sessions that a property opens on a bundled case whose digits were shown before.
+int opened_by(const char* property, const model::Scenario& scenario) {
+  CountingTarget target(kernels::make_cpu_naive());
+  Case c(target, scenario, Case::Mode::bundled);
+  EXPECT_TRUE(c.digits().check().clear());
+  const int before = target.opened;
+  EXPECT_TRUE(find_property(property)->inapplicable(scenario, target.capabilities()).empty());
+  EXPECT_EQ(judge(c, *find_property(property)).verdict, Verdict::passed);
+  return target.opened - before;
+}
+
+TEST(DigitCheck, ShowsHeadsAndSinksWithoutARunOfTheirOwn) {
+  EXPECT_EQ(opened_by("heads.map", two_heads()), 0);
+  auto scenario = model::parse_scenario(
+      R"({"schema":1,"operator":"gqa","head_size":8,"head_sink":true,"steps":[{"append":3}]})");
+  EXPECT_EQ(opened_by("sinks.mass", scenario), 0);
+  // A head sink of 0 in its place.
+  scenario.head_sink = false;
+  scenario.smooth_softmax = true;
+  EXPECT_EQ(opened_by("sinks.mass", scenario), 1);
+}
+
+TEST(DigitCheck, ShowsColumnsOfAMaskInOneRun) {
+  auto scenario = two_heads();
+  scenario.mask.kind = model::MaskKind::boolean;
+  scenario.mask.rank = 4;
+  EXPECT_EQ(opened_by("mask.bias_columns", scenario), 1);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
+#include "properties/digit_check.h"
 #include "properties/position_text.h"
 #include "tests/properties/reference_target.h"
 

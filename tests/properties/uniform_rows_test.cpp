@@ -12,6 +12,7 @@
 #include "model/visibility.h"
 #include "properties/convert.h"
 #include "properties/generator.h"
+#include "properties/query_walk.h"
 #include "properties/read_back.h"
 
 namespace kvcheck::properties {
@@ -71,6 +72,43 @@ TEST(UniformRows, HaveTheBoundsOfTheOracle) {
   EXPECT_GT(compared, 10000);
   EXPECT_GT(sinks, 100);
   EXPECT_GT(narrow, 100);
+}
+
+/// The same of values above 1: what counts as clearly within a bound is within it.
+TEST(UniformRows, AreNoWiderThanTheOracleWhereValuesAreLarger) {
+  const auto target = kernels::make_cpu_flash();
+  const auto generator = scenario_generator(target->capabilities());
+  std::int64_t compared = 0, close = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const auto drawn = generator(rc::Random(seed), static_cast<int>(seed % 100)).value();
+    if (!model::validate(drawn).empty() || drawn.value_head_size < 2) continue;
+    if (drawn.cache.quantisation.kind != model::QuantisationKind::none) continue;
+    const auto s = with_position_fill(drawn, model::FillKind::position_digits, 1);
+    const auto profile = arithmetic_profile(target->capabilities(), s);
+    model::Oracle oracle(s, profile);
+    UniformRows rows(s, model::with_softmax_precision(profile, s.softmax_precision));
+    for_each_query(s, oracle.timeline(), [&](const MeasuredQuery& query) {
+      const auto& expected = oracle.expected(query.step);
+      const std::int64_t kv_head = query.head / (s.query_heads / s.kv_heads);
+      const double value = model::digit_value(s, query.entry, kv_head);
+      for (std::int64_t l = 0; value > 1 && l < s.value_head_size; ++l) {
+        std::int64_t lit = 0;
+        for (const auto p : query.expected) {
+          lit += model::digit_lane(s, query.entry, kv_head, p, 0) == l ? 1 : 0;
+        }
+        const auto keys = static_cast<std::int64_t>(query.expected.size());
+        const auto& lane = rows.lane(query.head, keys, lit);
+        const auto at = model::element_index(s, expected, query.entry, query.query, query.head, l);
+        EXPECT_NEAR(value * lane.output, expected.output[at], 1e-13) << model::content_hash(s);
+        EXPECT_LE(value * lane.scaled_bound, expected.bound[at]) << model::content_hash(s);
+        close += value * lane.scaled_bound > 0.98 * expected.bound[at] ? 1 : 0;
+        ++compared;
+      }
+      return true;
+    });
+  }
+  EXPECT_GT(compared, 5000);
+  EXPECT_GT(close, compared / 10);
 }
 
 }  // namespace
