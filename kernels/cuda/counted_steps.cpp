@@ -38,10 +38,10 @@ std::vector<CountedShape> attention_shapes() {
   using enum AttentionKernel;
   return {
       {"decode, one split", decode, 8, 2, 64, {{1024, 1}}},
-      {"decode, splits, ragged", decode, 8, 2, 64, {{2048, 1}, {700, 1}}, -1, 256},
+      {"decode, splits, ragged", decode, 8, 2, 64, {{2048, 1}, {700, 1}}, -1, 512},
       {"decode, window, 128 lanes", decode, 4, 2, 128, {{1200, 1}}, 500, 256},
       {"decode, 256 lanes", decode, 2, 1, 256, {{512, 1}}},
-      {"decode_matrix, splits, ragged", decode_matrix, 16, 2, 64, {{2048, 1}, {700, 1}}, -1, 256},
+      {"decode_matrix, splits, ragged", decode_matrix, 16, 2, 64, {{2048, 1}, {700, 1}}, -1, 512},
       {"decode_matrix, window, drafts", decode_matrix, 8, 2, 128, {{1200, 2}}, 500},
       {"prefill, ragged", prefill, 4, 2, 64, {{192, 192}, {160, 64}}},
       {"prefill, window, 128 lanes", prefill, 2, 1, 128, {{256, 128}}, 100},
