@@ -6,8 +6,8 @@
 SIMT.jsonl is what `kvcheck_counted_steps simt` prints, NCU.csv what
 `ncu --csv --print-units base --metrics ...` prints of `kvcheck_counted_steps gpu`: a row for each
 metric of each launch, after lines that begin with "==". Prints a table in Markdown and what came of
-it. Exit code 0: sectors agree within 5 %, bank conflicts exactly; 1: some do not; 2: a file cannot
-be read, or the two do not hold the same launches.
+it. Exit code 0: sectors agree within 5 %, bank conflicts within 1 % of the accesses to shared
+memory; 1: some do not; 2: a file cannot be read, or the two do not hold the same launches.
 
 --metrics prints the metrics to ask for, by commas. KNOWN is what `ncu --query-metrics` prints: of
 names for the same thing, the first that is in it is taken; without it the first of all.
@@ -21,6 +21,9 @@ import sys
 
 AGREED, DIFFERENT, UNREADABLE = 0, 1, 2
 MOST_OFF = 0.05  # Of sectors: a compiler may load a field again that the other one keeps.
+# Of the accesses to shared memory: a GPU counts as conflicts, too, where two of its units wanted a
+# bank at the same time, which is by chance. A pattern that has conflicts has them all the time.
+MOST_BY_CHANCE = 0.01
 
 # Counter of the runtime -> the parts that a profiler has of it. Each part by its names, which
 # differ between devices; any one is enough. ".sum" is over all multiprocessors.
@@ -40,7 +43,7 @@ COUNTERS = {
         ["sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
          "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
          "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"],
-        # ldmatrix. Should the first part hold it too, a conflict counts twice, and none is none.
+        # ldmatrix, which the first part, of plain loads, does not hold.
         ["sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",
          "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum"],
     ],
@@ -61,7 +64,7 @@ def read_lines(path):
 
 
 def read_simt(path):
-    """[(line number, step, kernel, {counter: count})] in the order of the launches."""
+    """[(line number, fields of the line)] in the order of the launches."""
     launches = []
     for number, line in enumerate(read_lines(path), 1):
         place = f"{path}, line {number}"
@@ -74,11 +77,10 @@ def read_simt(path):
         for field in ("step", "kernel"):
             if not isinstance(launch.get(field), str):
                 raise Unreadable(f'{place}: "{field}" is missing or no text')
-        for field in COUNTERS:
+        for field in (*COUNTERS, "shared_accesses"):
             if type(launch.get(field)) is not int or launch[field] < 0:
                 raise Unreadable(f'{place}: "{field}" is missing or no count')
-        launches.append((number, launch["step"], launch["kernel"],
-                         {counter: launch[counter] for counter in COUNTERS}))
+        launches.append((number, launch))
     if not launches:
         raise Unreadable(f"{path} holds no launch")
     return launches
@@ -136,8 +138,9 @@ def read_profiler(path):
 
 def check_same(simt, simt_path, profiled, profiled_path):
     """Both hold the same kernels in the same order."""
-    for i, (number, step, kernel, _) in enumerate(simt):
-        expected = f"{kernel} of step {step!r} ({simt_path}, line {number})"
+    for i, (number, launch) in enumerate(simt):
+        kernel = launch["kernel"]
+        expected = f"{kernel} of step {launch['step']!r} ({simt_path}, line {number})"
         if i == len(profiled):
             raise Unreadable(f"{profiled_path} ends after {i} of {len(simt)} launches: "
                              f"{expected} is missing")
@@ -151,43 +154,50 @@ def check_same(simt, simt_path, profiled, profiled_path):
                          f"than {simt_path} holds")
 
 
-def profiled_count(counts, counter, place):
-    """The sum of the counter's parts."""
-    total = 0
+def profiled_parts(counts, counter, place):
+    """{name of the operation: count} of the counter's parts."""
+    parts = {}
     for names in COUNTERS[counter]:
         found = [name for name in names if name in counts]
         if not found:
             raise Unreadable(f'{place}: this launch has no row whose "Metric Name" is '
                              + " or ".join(names))
-        total += counts[found[0]]
-    return total
+        operation = re.search(r"_op_([a-z]+)", found[0])[1]
+        parts[operation] = counts[found[0]]
+    return parts
 
 
-def judged(counter, simt, profiler):
+def judged(counter, launch, profiler):
     """Whether the two agree, and the cell of the table that says how far they are apart."""
+    simt = launch[counter]
     if counter == "bank_conflicts":
-        return simt == profiler, "equal" if simt == profiler else f"{profiler - simt:+}"
+        apart = "equal" if simt == profiler else f"{profiler - simt:+}"
+        return abs(profiler - simt) <= MOST_BY_CHANCE * launch["shared_accesses"], apart
     if simt == 0:
         return profiler == 0, "equal" if profiler == 0 else "none in SIMT"
     return abs(profiler - simt) <= MOST_OFF * simt, f"{profiler / simt:.3f}"
 
 
 def compare(simt_path, profiled_path):
-    """Prints the table. \\return the exit code"""
+    """Prints the table. Returns the exit code."""
     simt, profiled = read_simt(simt_path), read_profiler(profiled_path)
     check_same(simt, simt_path, profiled, profiled_path)
     rows, different = [], 0
-    for (_, step, kernel, expected), (line, _, counts) in zip(simt, profiled):
-        for counter, count in expected.items():
-            found = profiled_count(counts, counter, f"{profiled_path}, line {line}")
-            agrees, apart = judged(counter, count, found)
-            different += not agrees
-            apart = apart if agrees else f"**{apart}**"
-            rows.append(f"| {step} | {kernel} | {counter} | {count} | {found} | {apart} |")
+    for (_, launch), (line, _, counts) in zip(simt, profiled):
+        for counter in COUNTERS:
+            parts = profiled_parts(counts, counter, f"{profiled_path}, line {line}")
+            found = sum(parts.values())
+            agrees, apart = judged(counter, launch, found)
+            if not agrees:
+                different += 1
+                parts = ", ".join(f"{name} {count}" for name, count in parts.items() if count)
+                apart = f"**{apart}** ({parts or 'nothing'})"
+            rows.append(f"| {launch['step']} | {launch['kernel']} | {counter} | {launch[counter]} "
+                        f"| {found} | {apart} |")
     print("| step | kernel | counter | SIMT | profiler | ratio |\n|---|---|---|---|---|---|")
     print("\n".join(rows))
     print(f"\n{len(rows) - different} of {len(rows)} counters agree: sectors within "
-          f"{MOST_OFF:.0%}, bank conflicts exactly.")
+          f"{MOST_OFF:.0%}, bank conflicts within {MOST_BY_CHANCE:.0%} of the accesses.")
     return DIFFERENT if different else AGREED
 
 

@@ -36,7 +36,7 @@ std::vector<CountedLaunch> simt_counted_launches() {
   SimtMachine machine(simt_kernels(), {});
   const KernelTable last = last_launches();
   std::vector<CountedLaunch> launches;
-  for (const CountedStep& step : counted_steps(machine)) {
+  for (const CountedStep& step : counted_steps(machine, simt_probe)) {
     const simt::Counters all = counted(machine, step, machine.kernels());
     if (step.kernels.size() == 1) {
       launches.push_back({step.name, step.kernels[0], all});

@@ -244,9 +244,24 @@ CountedStep move_step(Machine& machine, const char* name, bool compaction) {
           }};
 }
 
+CountedStep probe_step(Machine& machine, const char* name, const char* kernel, Probe probe,
+                       ProbeLaunch launch) {
+  struct Memory {
+    DeviceBuffer from, to;
+    ProbeParameters parameters{};
+  };
+  const auto memory = std::make_shared<Memory>();
+  memory->from = numbers(machine, kProbeThreads * 4 * 2, Use::input, "words");
+  memory->to = numbers(machine, kProbeBlocks * kProbeThreads * 2, Use::read_write, "sums");
+  memory->parameters = {memory->from.as<unsigned>(), memory->to.as<unsigned>()};
+  return {name, {kernel}, [&machine, memory, probe, launch](const KernelTable&) {
+            launch(machine.queue(), probe, memory->parameters);
+          }};
+}
+
 }  // namespace
 
-std::vector<CountedStep> counted_steps(Machine& machine) {
+std::vector<CountedStep> counted_steps(Machine& machine, ProbeLaunch probe) {
   std::vector<CountedStep> steps;
   for (const CountedShape& shape : attention_shapes()) {
     steps.push_back(attention_step(machine, shape));
@@ -254,6 +269,12 @@ std::vector<CountedStep> counted_steps(Machine& machine) {
   steps.push_back(append_step(machine));
   steps.push_back(move_step(machine, "move, compaction", true));
   steps.push_back(move_step(machine, "move, to another buffer", false));
+  using enum Probe;
+  steps.push_back(probe_step(machine, "probe of words", "probe_words_kernel", words, probe));
+  steps.push_back(probe_step(machine, "probe of packets", "probe_packets_kernel", packets, probe));
+  steps.push_back(probe_step(machine, "probe of copies", "probe_copies_kernel", copies, probe));
+  steps.push_back(
+      probe_step(machine, "probe of matrices", "probe_matrices_kernel", matrices, probe));
   return steps;
 }
 

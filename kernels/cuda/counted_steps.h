@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/counted_probe.h"
 #include "kernels/cuda/kernel_table.h"
 #include "kernels/cuda/machine.h"
 #include "kernels/simt/counters.h"
@@ -22,10 +23,11 @@ struct CountedStep {
   std::function<void(const KernelTable&)> call;
 };
 
-/// f16; every kernel; batches that are ragged, caches that are windowed, keys in several splits.
-/// The steps hold memory of the machine, which outlives them. Where it has not enough,
-/// Machine::finish() says so.
-std::vector<CountedStep> counted_steps(Machine& machine);
+/// f16; every kernel; batches that are ragged, caches that are windowed, keys in several splits;
+/// and the probes. The steps hold memory of the machine, which outlives them. Where it has not
+/// enough, Machine::finish() says so. \param probe simt_probe or gpu_probe, that of the machine's
+/// world
+std::vector<CountedStep> counted_steps(Machine& machine, ProbeLaunch probe);
 
 /// What the SIMT runtime counted of one launch.
 struct CountedLaunch {

@@ -46,7 +46,7 @@ int on_simt() {
 int on_gpu() {
   if (const std::string problem = gpu_problem(); !problem.empty()) return fail(kSkipped, problem);
   const auto machine = make_gpu_machine();
-  const auto steps = counted_steps(*machine);
+  const auto steps = counted_steps(*machine, gpu_probe);
   if (const auto failure = machine->finish()) return fail(kFailed, failure->detail);
   for (const CountedStep& step : steps) {
     step.call(machine->kernels());

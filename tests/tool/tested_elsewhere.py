@@ -6,6 +6,7 @@ BENCH_PEERS = "tests/tool/bench_peers_test.py"
 CATALOG = "tests/properties/catalog_test.cpp"
 COMMAND_LINE = "tests/tool/cli_test.py"
 RUNS = "tests/tool/run_test.py"
+COUNTED = "tests/kernels/cuda/counted_steps_test.cpp"
 CPU = "tests/kernels/cpu_naive_test.cpp"
 DECODE = "tests/kernels/cuda/decode_test.cpp"
 DEVICE_FAULTS = "tests/kernels/cuda/planted_test.cpp"
@@ -70,9 +71,13 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/request_check.h": REQUESTS,
     "kernels/cpu/step_check.cpp": REQUESTS,
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
-    "kernels/cuda/counted_simt.cpp": "tests/kernels/cuda/counted_steps_test.cpp",
+    "kernels/cuda/counted_probe.cuh": COUNTED,
+    "kernels/cuda/counted_probe_gpu.cu": "runs on a GPU alone, by device_check.sh",
+    "kernels/cuda/counted_probe_simt.cpp": COUNTED,
+    "kernels/cuda/counted_simt.cpp": COUNTED,
     "kernels/cuda/counted_steps_main.cpp": "tests/kernels/cuda/device_check_test.py",
-    "kernels/cuda/last_launches.cpp": "tests/kernels/cuda/counted_steps_test.cpp",
+    "kernels/cuda/last_launches.cpp": COUNTED,
+    "kernels/cuda/no_gpu_probe.cpp": "in builds without CUDA, where nobody calls it",
     "kernels/cuda/device.cuh": "tests/kernels/simt/device_test.cpp",
     "kernels/cuda/device_gpu.cuh": "tests/kernels/cuda/static_gates_test.py",
     "kernels/cuda/element.h": "element types and packets without behaviour of their own",

@@ -47,7 +47,8 @@ def launch(number, kernel, loads=("200", "1,000"), stores="32", conflicts=("0",)
 
 def simt(step, kernel, loads=1200, stores=32, conflicts=0):
     return {"step": step, "kernel": kernel, "global_load_sectors": loads,
-            "global_store_sectors": stores, "bank_conflicts": conflicts, "global_loads": 9}
+            "global_store_sectors": stores, "bank_conflicts": conflicts, "shared_accesses": 400,
+            "global_loads": 9}
 
 
 EXPECTED = [simt("decode, splits", "decode_kernel"), simt("decode, splits", "merge_kernel"),
@@ -117,6 +118,13 @@ class CountersAgree(Comparison):
             launches[0] = launch(0, KERNELS[0], loads=("200", copies))
             self.assertEqual(self.compare(launches)[0], 0, copies)
 
+    def test_conflicts_by_chance_are_stated(self):
+        launches = self.agreeing()
+        launches[2] = launch(2, KERNELS[2], conflicts=("3", "1", "0", "0"))
+        code, out, _ = self.compare(launches)
+        self.assertEqual(code, 0)
+        self.assertIn("| prefill_kernel | bank_conflicts | 0 | 4 | +4 |\n", out)
+
     def test_other_names_of_a_device_and_other_columns(self):
         launches = self.agreeing()
         for row in launches[0]:
@@ -142,38 +150,38 @@ class CountersDiffer(Comparison):
             code, out, _ = self.compare(launches)
             self.assertEqual(code, 1)
             self.assertIn(f"| global_load_sectors | 1200 | {200 + int(copies.replace(',', ''))} | "
-                          f"**{ratio}** |\n", out)
+                          f"**{ratio}** (ld 200, ldgsts {copies.replace(',', '')}) |\n", out)
             self.assertTrue(out.endswith("8 of 9 counters agree: sectors within 5%, bank conflicts "
-                                         "exactly.\n"), out)
+                                         "within 1% of the accesses.\n"), out)
 
     def test_stores(self):
         launches = self.agreeing()
         launches[1] = launch(1, KERNELS[1], stores="64")
         code, out, _ = self.compare(launches)
         self.assertEqual(code, 1)
-        self.assertIn("| merge_kernel | global_store_sectors | 32 | 64 | **2.000** |\n", out)
+        self.assertIn("| merge_kernel | global_store_sectors | 32 | 64 | **2.000** (st 64) |\n", out)
 
-    def test_one_bank_conflict_of_any_kind(self):
-        for kind in range(4):
+    def test_bank_conflicts_of_any_kind(self):
+        for kind, name in enumerate(("ld", "st", "ldgsts", "ldsm")):
             conflicts = ["0"] * 4
-            conflicts[kind] = "1"
+            conflicts[kind] = "5"  # 4 are 1 % of the accesses.
             launches = self.agreeing()
             launches[2] = launch(2, KERNELS[2], conflicts=conflicts)
             code, out, _ = self.compare(launches)
             self.assertEqual(code, 1, kind)
-            self.assertIn("| prefill_kernel | bank_conflicts | 0 | 1 | **+1** |\n", out)
+            self.assertIn(f"| prefill_kernel | bank_conflicts | 0 | 5 | **+5** ({name} 5) |\n", out)
 
     def test_fewer_conflicts_than_the_runtime_counts(self):
         self.write_simt([*EXPECTED[:2], simt("prefill", "prefill_kernel", conflicts=12)])
         code, out, _ = self.compare(self.agreeing())
         self.assertEqual(code, 1)
-        self.assertIn("| bank_conflicts | 12 | 0 | **-12** |\n", out)
+        self.assertIn("| bank_conflicts | 12 | 0 | **-12** (nothing) |\n", out)
 
     def test_traffic_where_the_runtime_has_none(self):
         self.write_simt([*EXPECTED[:2], simt("prefill", "prefill_kernel", stores=0)])
         code, out, _ = self.compare(self.agreeing())
         self.assertEqual(code, 1)
-        self.assertIn("| global_store_sectors | 0 | 32 | **none in SIMT** |\n", out)
+        self.assertIn("| global_store_sectors | 0 | 32 | **none in SIMT** (st 32) |\n", out)
 
 
 class LaunchesDoNotMatch(Comparison):
@@ -245,6 +253,8 @@ class FilesCannotBeRead(Comparison):
                            ('{"step": "a"}', 'line 2: "kernel" is missing'),
                            (json.dumps(simt("a", "b", stores=-1)),
                             'line 2: "global_store_sectors" is missing or no count'),
+                           (json.dumps({**EXPECTED[1], "shared_accesses": None}),
+                            'line 2: "shared_accesses" is missing or no count'),
                            (json.dumps(simt("a", "b", conflicts="0")),
                             'line 2: "bank_conflicts" is missing or no count')):
             self.simt.write_text(first + text + "\n")

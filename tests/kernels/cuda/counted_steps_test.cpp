@@ -30,7 +30,7 @@ TEST(CountedSteps, EveryStepHasItsLaunchesInOrder) {
   SimtMachine machine(simt_kernels(), {});
   std::vector<std::pair<std::string, std::string>> expected, found;
   std::set<std::string> names;
-  for (const CountedStep& step : counted_steps(machine)) {
+  for (const CountedStep& step : counted_steps(machine, simt_probe)) {
     EXPECT_TRUE(names.insert(step.name).second) << step.name;
     EXPECT_FALSE(step.kernels.empty()) << step.name;
     for (const std::string& kernel : step.kernels) expected.emplace_back(step.name, kernel);
@@ -43,10 +43,11 @@ TEST(CountedSteps, EveryStepHasItsLaunchesInOrder) {
 TEST(CountedSteps, EveryKernelIsAmongThem) {
   std::set<std::string> kernels;
   for (const CountedLaunch& launch : launches()) kernels.insert(launch.kernel);
-  EXPECT_EQ(kernels,
-            (std::set<std::string>{"append_kernel", "decode_kernel", "decode_matrix_kernel",
-                                   "merge_kernel", "move_kernel", "prefill_kernel",
-                                   "unfused_scores_kernel", "unfused_values_kernel"}));
+  EXPECT_EQ(kernels, (std::set<std::string>{
+                         "append_kernel", "decode_kernel", "decode_matrix_kernel", "merge_kernel",
+                         "move_kernel", "prefill_kernel", "probe_copies_kernel",
+                         "probe_matrices_kernel", "probe_packets_kernel", "probe_words_kernel",
+                         "unfused_scores_kernel", "unfused_values_kernel"}));
 }
 
 TEST(CountedSteps, EveryLaunchLoadsAndStores) {
@@ -56,6 +57,7 @@ TEST(CountedSteps, EveryLaunchLoadsAndStores) {
     EXPECT_GT(launch.counters.global_store_sectors, 0);
     EXPECT_LE(launch.counters.global_store_bytes, launch.counters.global_store_sectors * 32);
     // As for the decode kernels and prefill in their own tests; the others share little.
+    if (launch.step.starts_with("probe")) continue;
     EXPECT_EQ(launch.counters.bank_conflicts, 0);
   }
 }
@@ -140,9 +142,34 @@ TEST(CountedSteps, RowsAreAppendedAndMovedOnce) {
   }
 }
 
+TEST(CountedSteps, TheConflictsOfProbesAreThoseWorkedOutByHand) {
+  // 2 blocks of 4 warps, 16 rounds. Words 32 bytes apart: 8 lanes meet in each of 4 banks. 16 bytes
+  // of each of 8 lanes that are taken together, 32 bytes apart: 2 lanes meet.
+  const std::int64_t accesses = 2 * 4 * 16;
+  const std::int64_t met = 4 * 1;
+  EXPECT_EQ(counters_of("probe of words", "probe_words_kernel").bank_conflicts, 2 * 7 * accesses);
+  EXPECT_EQ(counters_of("probe of packets", "probe_packets_kernel").bank_conflicts,
+            2 * met * accesses);
+  EXPECT_EQ(counters_of("probe of copies", "probe_copies_kernel").bank_conflicts,
+            2 * met * accesses);
+  EXPECT_EQ(counters_of("probe of matrices", "probe_matrices_kernel").bank_conflicts,
+            met * accesses);
+}
+
+TEST(CountedSteps, TheSectorsOfProbesAreThoseWorkedOutByHand) {
+  // A word for each thread at the begin and at the end; copies of 16 bytes, two in each round.
+  for (const char* what : {"words", "packets", "copies", "matrices"}) {
+    const std::string name(what);
+    const simt::Counters& found = counters_of("probe of " + name, "probe_" + name + "_kernel");
+    EXPECT_EQ(found.global_load_sectors, 2 * 128 * (4 + (name == "copies" ? 16 * 2 * 16 : 0)) / 32)
+        << name;
+    EXPECT_EQ(found.global_store_sectors, 2 * 128 * 4 / 32) << name;
+  }
+}
+
 TEST(CountedSteps, ACallMayBeMadeAgain) {
   SimtMachine machine(simt_kernels(), {});
-  for (const CountedStep& step : counted_steps(machine)) {
+  for (const CountedStep& step : counted_steps(machine, simt_probe)) {
     const std::int64_t before = machine.counters().global_load_sectors;
     step.call(machine.kernels());
     const std::int64_t once = machine.counters().global_load_sectors - before;

@@ -214,8 +214,8 @@ class CountersInTheTable(DeviceCheck):
         code, rows, text = self.check()
         self.assertEqual(code, 1)
         self.assertEqual(rows[self.WORDS], "differ: 7 of 9 counters agree: sectors within 5%, bank "
-                                           "conflicts exactly.")
-        self.assertIn("| prefill | prefill_kernel | bank_conflicts | 0 | 7 | **+7** |", text)
+                                           "conflicts within 1% of the accesses.")
+        self.assertIn("| prefill | prefill_kernel | bank_conflicts | 0 | 7 | **+7** (st 7) |", text)
 
     def test_no_permission(self):
         for how in ("permission", "ignored"):
