@@ -134,8 +134,7 @@ std::shared_ptr<AttentionMemory> attention_memory(Machine& machine, const Counte
   memory->key = numbers(machine, cached, Use::input, "keys");
   memory->value = numbers(machine, cached, Use::input, "values");
   memory->query = numbers(machine, rows * p.head_size, Use::input, "queries");
-  // A step may be called again, so that it is not an output, which is written once.
-  memory->output = numbers(machine, rows * p.head_size, Use::read_write, "output");
+  memory->output = DeviceBuffer(machine, rows * p.head_size * kElement, Use::output, "output");
   const std::vector<EntryView> views = views_of(shape, most_live, *memory);
   memory->entries = uploaded(machine, std::span<const EntryView>(views), "entries");
   p.entries = memory->entries.as<EntryView>();
@@ -252,7 +251,7 @@ CountedStep probe_step(Machine& machine, const char* name, const char* kernel, P
   };
   const auto memory = std::make_shared<Memory>();
   memory->from = numbers(machine, kProbeThreads * 4 * 2, Use::input, "words");
-  memory->to = numbers(machine, kProbeBlocks * kProbeThreads * 2, Use::read_write, "sums");
+  memory->to = DeviceBuffer(machine, kProbeBlocks * kProbeThreads * 4, Use::output, "sums");
   memory->parameters = {memory->from.as<unsigned>(), memory->to.as<unsigned>()};
   return {name, {kernel}, [&machine, memory, probe, launch](const KernelTable&) {
             launch(machine.queue(), probe, memory->parameters);

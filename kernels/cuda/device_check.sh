@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a machine with a GPU adds to the checks that run everywhere. Ends in under eight minutes where
-# nothing has to be built, and in KVCHECK_DEVICE_SECONDS where that is set.
+# What a machine with a GPU adds to the checks that run everywhere. Ends in under eight minutes
+# where nothing has to be built, and in KVCHECK_DEVICE_SECONDS where that is set.
 #
 #   kernels/cuda/device_check.sh [BUILD] [OUT]
 #

@@ -71,7 +71,7 @@ TESTED_ELSEWHERE = {
     "kernels/cpu/request_check.h": REQUESTS,
     "kernels/cpu/step_check.cpp": REQUESTS,
     "kernels/cpu/row_store.cpp": "tests/kernels/cpu_cache_test.cpp",
-    "kernels/cuda/counted_probe.cuh": COUNTED,
+    "kernels/cuda/counted_probe.h": COUNTED,
     "kernels/cuda/counted_probe_gpu.cu": "runs on a GPU alone, by device_check.sh",
     "kernels/cuda/counted_probe_simt.cpp": COUNTED,
     "kernels/cuda/counted_simt.cpp": COUNTED,

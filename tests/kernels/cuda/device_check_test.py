@@ -28,7 +28,9 @@ STAND_INS = {
     "nvidia-smi": '[[ ${FAKE_GPU:-} == none ]] && exit 9; echo "NVIDIA H200, 570.1, 1980 MHz"',
     "compute-sanitizer": """
       log "compute-sanitizer $*"
-      [[ ${FAKE_RACE:-} == "$2" ]] && { echo '========= ERROR SUMMARY: 2 errors'; exit 9; }
+      [[ ${FAKE_RACE:-} == "$2" ]] && {
+        echo '========= ERROR SUMMARY: 2 errors'; echo 'page: /tmp/page.html'; exit 9
+      }
       "${@:5}" """,
     "ncu": """
       log "ncu $*"
@@ -53,11 +55,13 @@ STAND_INS = {
         [[ ${FAKE_TORCH:-} == there ]] && { echo '| shape | queries |'; exit 0; }
         echo 'ModuleNotFoundError: No module named torch' >&2; exit 1
       }
+      [[ ${FAKE_PYTHON:-} == broken && $2 == --metrics ]] && { echo 'no such syntax' >&2; exit 2; }
       exec "$PYTHON" -B "$@" """,
     "cmake": """
       log "cmake $*"
-      [[ $1 == --build ]] && { [[ ${FAKE_BUILD:-} == broken ]] && exit 2; cp -r "$STATE/made/." "$2"; }
-      exit 0""",
+      [[ $1 == --build ]] || exit 0
+      [[ ${FAKE_BUILD:-} == broken ]] && exit 2
+      cp -r "$STATE/made/." "$2" """,
     "cp": 'exec "$COPY" "$@"',
 }
 
@@ -70,7 +74,9 @@ PROGRAMS = {
       [[ ${FAKE_KVCHECK:-} == slow ]] && sleep 60
       echo 'PASSED: 24 checks held'; echo 'page: /tmp/page.html'""",
     "kernels/cuda/kvcheck_device_bench": """
-      [[ ${FAKE_BENCH:-} == broken ]] && { echo 'kvcheck_device_bench: run: no memory' >&2; exit 1; }
+      [[ ${FAKE_BENCH:-} == broken ]] && {
+        echo 'kvcheck_device_bench: run: no memory' >&2; exit 1
+      }
       echo '| case | ms |'""",
     "kernels/cuda/kvcheck_counted_steps": """
       log "counted $*"
@@ -107,7 +113,8 @@ class DeviceCheck(unittest.TestCase):
 
     def program(self, path, text):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'#!{shutil.which("bash")}\nlog() {{ echo "$*" >>"$STATE/calls"; }}\n{text}\n')
+        log = 'log() { echo "$*" >>"$STATE/calls"; }'
+        path.write_text(f'#!{shutil.which("bash")}\n{log}\n{text}\n')
         path.chmod(0o755)
 
     def profile(self, *changes):
@@ -221,8 +228,8 @@ class CountersInTheTable(DeviceCheck):
         for how in ("permission", "ignored"):
             code, rows, text = self.check(FAKE_NCU=how)
             self.assertEqual(code, 0, text)
-            self.assertEqual(rows[self.WORDS], "skipped: no permission to read performance counters "
-                                               "(ERR_NVGPUCTRPERM)")
+            self.assertEqual(rows[self.WORDS], "skipped: no permission to read performance "
+                                               "counters (ERR_NVGPUCTRPERM)")
             self.assertEqual(rows["times"], "held")
 
     def test_ncu_fails(self):
@@ -232,6 +239,11 @@ class CountersInTheTable(DeviceCheck):
                          "failed (9): ==ERROR== Failed to find metric l1tex__x.sum")
         code, rows, _ = self.check(FAKE_NCU="silent")
         self.assertEqual((code, rows[self.WORDS]), (1, "failed (3): cannot write"))
+
+    def test_the_comparison_does_not_start(self):
+        code, rows, _ = self.check(FAKE_PYTHON="broken")
+        self.assertEqual((code, rows[self.WORDS]), (1, "failed (2): no such syntax"))
+        self.assertEqual(len(self.calls("ncu")), 1)
 
     def test_ncu_does_not_end(self):
         code, rows, _ = self.check(FAKE_NCU="slow", KVCHECK_DEVICE_SECONDS="3")
