@@ -89,6 +89,7 @@ absent() {  # words, tool
 counters() {
   local compare=$here/compare_counters.py words='counters of the SIMT runtime' metrics
   absent "$words" ncu && return
+  absent "$words" python3 && return
   stage 'counted launches, SIMT runtime' 15 simt.jsonl "$tools/kvcheck_counted_steps" simt
   ((code == 0)) || return
   stage 'counted launches, GPU' 15 gpu.log "$tools/kvcheck_counted_steps" gpu

@@ -179,6 +179,13 @@ class TableOfTheCheck(DeviceCheck):
                          "skipped: ModuleNotFoundError: No module named torch")
         self.assertNotIn("## Counters", text)
 
+    def test_without_python(self):
+        (self.path / "python3").unlink()
+        code, rows, text = self.check()
+        self.assertEqual(code, 0, text)
+        self.assertEqual(rows["counters of the SIMT runtime"], "skipped: python3 is not installed")
+        self.assertEqual(rows["PyTorch's times"], "skipped: python3 is not installed")
+
     def test_a_finding_is_told_by_its_verdict(self):
         code, rows, _ = self.check(FAKE_KVCHECK="finding")
         self.assertEqual(code, 1)
