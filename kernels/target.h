@@ -161,7 +161,7 @@ struct Capabilities {
   ///   huge_has_influence           attention: so may the largest finite value there, since its
   ///                                products overflow before they are masked
   ///   no_softmax_precision_bf16 no_empty_append_rank_3   not in bf16; not with input_rank 3
-  std::set<std::string> features;
+  std::set<std::string, std::less<>> features;
   /// Instruction sets that can run here and give the same bits, widest first: "avx512", "avx2".
   std::vector<std::string> isas;
   Arithmetic arithmetic;
@@ -171,7 +171,7 @@ struct Capabilities {
   /// What is declared for one operator, element type and opset.
   const Arithmetic& arithmetic_of(std::string_view op, std::string_view element_type,
                                   int opset = 0) const;
-  bool has(std::string_view feature) const { return features.count(std::string(feature)) > 0; }
+  bool has(std::string_view feature) const { return features.contains(feature); }
   /// The same at an opset and for an element type.
   bool has_at(std::string_view feature, int opset, std::string_view element_type) const;
 };

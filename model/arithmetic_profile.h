@@ -44,6 +44,8 @@ struct ArithmeticProfile {
   std::int64_t rescale_block = 1;  ///< Keys between two looks at the running maximum (tile).
   std::int64_t splits = 1;         ///< Partial results merged at the end.
   bool merges_by_lse = false;      ///< Splits are normalised and weighed by exp(lse_i - lse).
+
+  friend bool operator==(const ArithmeticProfile&, const ArithmeticProfile&) = default;
 };
 
 /// Plain double arithmetic: two-pass softmax, exp within 1 ulp, tanh within 2, output stored as

@@ -38,6 +38,7 @@ struct QuerySpan {
 
 std::vector<QuerySpan> queries_of(const OtherRun& run) {
   std::vector<QuerySpan> spans;
+  spans.reserve(run.execution.steps.size() * static_cast<std::size_t>(run.scenario.batch));
   for (std::size_t i = 0; i < run.execution.steps.size(); ++i) {
     const StepAnswer& answer = run.execution.steps[i];
     const auto* append = std::get_if<model::Append>(&run.scenario.steps[i]);
@@ -222,6 +223,7 @@ std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, boo
                                           std::size_t first_step) {
   std::optional<Difference> difference;
   visit_shared(main, other, first_step, [&](Place mine, Place theirs, std::int64_t count) {
+    if (other.shared) *other.shared += count;
     if (QueryPair(main, mine, other, theirs, bitwise).same_bits(count)) return true;
     for (; count > 0 && !difference; --count, ++mine.query, ++theirs.query) {
       difference = QueryPair(main, mine, other, theirs, bitwise).compare();
@@ -229,15 +231,6 @@ std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, boo
     return !difference.has_value();
   });
   return difference;
-}
-
-std::int64_t shared_queries(Case& main, const OtherRun& other) {
-  std::int64_t shared = 0;
-  visit_shared(main, other, 0, [&](const Place&, const Place&, std::int64_t count) {
-    shared += count;
-    return true;
-  });
-  return shared;
 }
 
 std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::size_t step,

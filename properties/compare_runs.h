@@ -19,7 +19,8 @@ struct OtherRun {
   std::int64_t first_entry = 0;
   /// Outputs below it in both runs may differ in bits: there the other run rounds elsewhere.
   double smallest = 0;
-  bool* spared = nullptr;  ///< Becomes true where some did.
+  bool* spared = nullptr;          ///< Becomes true where some did.
+  std::int64_t* shared = nullptr;  ///< Grows by the queries that are compared.
 };
 
 /// Where two runs differ: the sentence, and the place in the main run.
@@ -43,8 +44,5 @@ std::optional<Difference> compare_outputs(Case& main, const OtherRun& other, boo
 /// content of the token.
 std::optional<Difference> compare_rows(Case& main, const OtherRun& other, std::size_t step,
                                        std::size_t other_step, bool bitwise = true);
-
-/// Number of outputs that compare_outputs would compare.
-std::int64_t shared_queries(Case& main, const OtherRun& other);
 
 }  // namespace kvcheck::properties

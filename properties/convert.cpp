@@ -97,6 +97,7 @@ std::string missing_quantisation(const Capabilities& target, const Scenario& s) 
 
 /// The rule of Capabilities::head_size_multiple_with that the scenario breaks; empty = none.
 std::string broken_multiple(const Capabilities& target, const Scenario& s) {
+  if (target.head_size_multiple_with.empty()) return "";
   const auto broken = [&](const std::string& what, std::int64_t lanes) {
     const auto found = target.head_size_multiple_with.find(what);
     return found != target.head_size_multiple_with.end() && lanes % found->second != 0;

@@ -60,9 +60,9 @@ DigitLaunches::DigitLaunches(kernels::Target& target, const Scenario& scenario,
       timeline_(timeline),
       length_(longest(timeline)),
       coded_(in_few(scenario, length_)),
-      rows_(coded_[0],
-            model::with_softmax_precision(arithmetic_profile(target.capabilities(), coded_[0]),
-                                          scenario.softmax_precision)) {}
+      rows_(UniformRows::of({coded_[0], model::with_softmax_precision(
+                                            arithmetic_profile(target.capabilities(), coded_[0]),
+                                            scenario.softmax_precision)})) {}
 
 const DigitCheck& DigitLaunches::check() {
   if (check_) return *check_;
@@ -84,7 +84,7 @@ DigitCheck DigitLaunches::launch(const std::vector<Scenario>& coded,
   const bool one_lane = scenario_.value_head_size == 1;
   std::vector<char> hidden;  // Of every query, whether a key could hide in what it shows.
   for (std::size_t turn = 0; turn < coded.size(); ++turn) {
-    DigitLaunch launch(target_, coded[turn], timeline_, length_, rows_, drawn);
+    DigitLaunch launch(target_, coded[turn], timeline_, length_, *rows_, drawn);
     if (!launch.execution().complete) {
       check.problem = launch.broke_off();
       return check;
@@ -116,7 +116,7 @@ bool DigitLaunches::clearly_right(const OtherMask& other) {
     Scenario masked = coded;
     masked.mask = other.mask;
     if (!cannot_run(target_, masked).empty()) return false;
-    DigitLaunch launch(target_, std::move(masked), timeline_, length_, rows_, drawn_,
+    DigitLaunch launch(target_, std::move(masked), timeline_, length_, *rows_, drawn_,
                        &other.interposer);
     if (!launch.execution().complete) return false;
     bool right = true;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,7 +64,7 @@ class DigitLaunches {
   const model::Timeline& timeline_;
   std::int64_t length_;
   std::vector<model::Scenario> coded_;  // Under the fills that together show every digit.
-  UniformRows rows_;
+  std::shared_ptr<UniformRows> rows_;
   std::optional<DrawnRows> drawn_;  // Under coded_.
   std::optional<DigitCheck> check_;
 };

@@ -56,6 +56,10 @@ DigitLaunch::DigitLaunch(kernels::Target& target, Scenario coded, const model::T
 void DigitLaunch::find_lanes() {
   const bool digits = scenario_.fill.kind == FillKind::position_digits;
   if (digits) shown_ = scenario_.fill.index;
+  const std::int64_t heads = scenario_.batch * scenario_.kv_heads;
+  value_of_.reserve(static_cast<std::size_t>(heads));
+  digit_of_.reserve(static_cast<std::size_t>(heads) * lit_.size());
+  lanes_.reserve(static_cast<std::size_t>(heads * length_ * shown_));
   for (std::int64_t b = 0; b < scenario_.batch; ++b) {
     for (std::int64_t h = 0; h < scenario_.kv_heads; ++h) {
       value_of_.push_back(digits ? model::digit_value(scenario_, b, h) : 1);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "model/parameters.h"
 
@@ -13,10 +14,36 @@ double sink_mass(const model::Scenario& launch, std::int64_t head) {
   return launch.smooth_softmax ? 1 : 0;
 }
 
-UniformRows::UniformRows(const model::Scenario& launch, const model::ArithmeticProfile& profile)
-    : launch_(launch),
-      bound_(profile),
-      store_spacing_(model::subnormal_half_spacing(profile.output_type)) {}
+UniformCase::UniformCase(const model::Scenario& launch, const model::ArithmeticProfile& arithmetic)
+    : profile(arithmetic),
+      head_size(launch.head_size),
+      lanes(std::min<std::int64_t>(launch.value_head_size, 2)),
+      softcap(launch.softcap) {
+  if (launch.head_sink) {
+    for (std::int64_t head = 0; head < launch.query_heads; ++head) {
+      sinks.push_back(sink_mass(launch, head));
+    }
+  } else if (launch.smooth_softmax) {
+    sinks.push_back(sink_mass(launch, 0));
+  }
+}
+
+UniformRows::UniformRows(UniformCase of)
+    : case_(std::move(of)),
+      bound_(case_.profile),
+      store_spacing_(model::subnormal_half_spacing(case_.profile.output_type)) {}
+
+std::shared_ptr<UniformRows> UniformRows::of(UniformCase wanted) {
+  constexpr std::size_t kCases = 64, kRows = 4096;
+  thread_local std::vector<std::shared_ptr<UniformRows>> kept;
+  for (auto& rows : kept) {
+    if (rows->case_ != wanted) continue;
+    if (rows->rows_.size() > kRows) rows = std::make_shared<UniformRows>(std::move(wanted));
+    return rows;
+  }
+  if (kept.size() == kCases) kept.clear();
+  return kept.emplace_back(std::make_shared<UniformRows>(std::move(wanted)));
+}
 
 bool lane_hides_a_key(double output, double bound, std::int64_t lanes, std::int64_t keys,
                       double mass) {
@@ -54,7 +81,7 @@ void UniformRows::set_row(const Shared& shared) {
   if (current_ == &shared) return;
   current_ = &shared;
   const auto n = static_cast<double>(shared.keys);
-  const double sink = sink_mass(launch_, shared.sink_of);
+  const double sink = mass_of(shared.sink_of);
   terms_.assign(static_cast<std::size_t>(shared.keys), {});
   for (auto& term : terms_) term.weight = 1 / (n + sink);
   double largest = 1;
@@ -66,7 +93,7 @@ void UniformRows::set_row(const Shared& shared) {
     terms_.push_back(term);
     largest = std::max(largest, sink);
   }
-  bound_.set_row(launch_.head_size, terms_, (n + sink) / largest, launch_.softcap);
+  bound_.set_row(case_.head_size, terms_, (n + sink) / largest, case_.softcap);
 }
 
 UniformRows::Lane UniformRows::made(const Shared& shared, std::int64_t lit) {
@@ -92,8 +119,8 @@ UniformRows::Lane UniformRows::made(const Shared& shared, std::int64_t lit) {
   lane.bound = terms.total();
   lane.scaled_bound =
       std::max(0.0, (1 - 0x1p-10) * (lane.bound - terms.underflow) - 2 * store_spacing_);
-  lane.hides_a_key = lane_hides_a_key(o, lane.bound, launch_.value_head_size, shared.keys,
-                                      n + sink_mass(launch_, shared.sink_of));
+  lane.hides_a_key =
+      lane_hides_a_key(o, lane.bound, case_.lanes, shared.keys, n + mass_of(shared.sink_of));
   return lane;
 }
 

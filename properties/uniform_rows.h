@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,19 @@ namespace kvcheck::properties {
 
 /// What the sink of a head weighs where a key with logit 0 weighs 1; 0 where there is none.
 double sink_mass(const model::Scenario& launch, std::int64_t head);
+
+/// All that rows of equal keys depend on, but for their number.
+struct UniformCase {
+  /// \pre the profile is that of the oracle for `launch`, whose cache is not quantised
+  UniformCase(const model::Scenario& launch, const model::ArithmeticProfile& profile);
+
+  model::ArithmeticProfile profile;
+  std::int64_t head_size = 0;
+  std::int64_t lanes = 0;  ///< Of a value: 1, or 2 for any other number.
+  double softcap = 0;
+  std::vector<double> sinks;  ///< sink_mass() of each head, or of all; empty where there is none.
+  friend bool operator==(const UniformCase&, const UniformCase&) = default;
+};
 
 /// Whether one key more could hide in a lane. It changes one that shows c of n keys from c/n to
 /// c/(n+1) or (c+1)/(n+1), and hides when even the larger change stays within the bound. `mass` is
@@ -36,9 +50,10 @@ class UniformRows {
     bool hides_a_key = false;  ///< See lane_hides_a_key(); false where the row sees no key.
   };
 
-  /// \pre the profile is that of the oracle for `launch`, whose cache is not quantised. The launch
-  /// outlives this.
-  UniformRows(const model::Scenario& launch, const model::ArithmeticProfile& profile);
+  explicit UniformRows(UniformCase of);
+
+  /// The rows of a case, with what was worked out for an earlier one on this thread that is equal.
+  static std::shared_ptr<UniformRows> of(UniformCase wanted);
 
   /// A lane in which `lit` of the `keys` keys that `head` sees have the value 1, the others 0.
   /// Valid until the next call.
@@ -63,14 +78,17 @@ class UniformRows {
   };
 
   /// The head whose sink the rows of `head` have.
-  std::int64_t sink_of(std::int64_t head) const { return launch_.head_sink ? head : 0; }
+  std::int64_t sink_of(std::int64_t head) const { return case_.sinks.size() > 1 ? head : 0; }
+  double mass_of(std::int64_t sink) const {
+    return case_.sinks.empty() ? 0 : case_.sinks[static_cast<std::size_t>(sink)];
+  }
   const Lane& find(std::int64_t head, std::int64_t keys, std::int64_t lit);
 
   Shared& shared(std::int64_t head, std::int64_t keys);
   void set_row(const Shared& shared);
   Lane made(const Shared& shared, std::int64_t lit);
 
-  const model::Scenario& launch_;
+  UniformCase case_;
   model::RowBound bound_;
   double store_spacing_;  // What the store of a subnormal output may add to a bound.
   std::map<std::pair<std::int64_t, std::int64_t>, Shared> rows_;

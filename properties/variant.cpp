@@ -86,8 +86,9 @@ Comparison compare_variant(Case& c, const Variant& variant, bool bitwise) {
     }
     return result;
   }
-  const OtherRun other{variant.scenario,    timeline,         run,
-                       variant.first_entry, variant.smallest, &result.spared};
+  std::int64_t shared = 0;
+  const OtherRun other{variant.scenario, timeline,       run,    variant.first_entry,
+                       variant.smallest, &result.spared, &shared};
   for (const auto& [here, there] : variant.same_state) {
     if (!c.timeline().steps()[here].defined || !timeline.steps()[there].defined) break;
     result.difference = compare_rows(c, other, here, there, bitwise);
@@ -95,7 +96,7 @@ Comparison compare_variant(Case& c, const Variant& variant, bool bitwise) {
     result.shares_rows = result.shares_rows || run.steps[there].result.rows.has_value();
   }
   result.difference = compare_outputs(c, other, bitwise, variant.first_step);
-  result.shares_queries = !result.difference && shared_queries(c, other) > 0;
+  result.shares_queries = !result.difference && shared > 0;
   return result;
 }
 

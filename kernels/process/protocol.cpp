@@ -349,7 +349,8 @@ Capabilities decode_hello(std::string_view head) {
     }
   }
   result.layouts = claims.set<std::string>("layouts");
-  result.features = claims.set<std::string>("features");
+  const auto features = claims.set<std::string>("features");
+  result.features.insert(features.begin(), features.end());
   result.head_size_multiple = claims.get_or("head_size_multiple", result.head_size_multiple);
   if (result.head_size_multiple < 1) {
     throw ProtocolError(fmt::format("capabilities.head_size_multiple = {}: must be at least 1",

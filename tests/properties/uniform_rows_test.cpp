@@ -21,12 +21,37 @@ namespace {
 TEST(UniformRows, GiveTheShareOfTheLitKeys) {
   const auto s = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
       "smooth_softmax":true,"steps":[{"append":5}]})");
-  UniformRows rows(s, model::ArithmeticProfile{});
+  UniformRows rows(UniformCase(s, model::ArithmeticProfile{}));
   EXPECT_DOUBLE_EQ(rows.lane(0, 5, 2).output, 2.0 / 6);
   EXPECT_DOUBLE_EQ(rows.lane(0, 3, 3).output, 3.0 / 4);
   EXPECT_EQ(rows.lane(0, 0, 0).output, 0);
   EXPECT_EQ(rows.lane(0, 0, 0).bound, 0);
   EXPECT_DOUBLE_EQ(sink_mass(s, 0), 1);
+}
+
+TEST(UniformRows, AreSharedByLaunchesThatHaveTheSameOnes) {
+  auto s = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "query_heads":2,"steps":[{"append":5}]})");
+  const model::ArithmeticProfile profile;
+  const auto rows = UniformRows::of({s, profile});
+  auto longer = s;
+  std::get<model::Append>(longer.steps[0]).tokens = {9};
+  EXPECT_EQ(UniformRows::of({longer, profile}), rows);
+  auto coarse = profile;
+  coarse.output_type = model::ElementType::f16;
+  EXPECT_NE(UniformRows::of({s, coarse}), rows);
+  auto capped = s;
+  capped.softcap = 2;
+  EXPECT_NE(UniformRows::of({capped, profile}), rows);
+  auto smooth = s;
+  smooth.smooth_softmax = true;
+  EXPECT_NE(UniformRows::of({smooth, profile}), rows);
+  auto sinks = s;
+  sinks.head_sink = true;
+  auto others = sinks;
+  others.fill.seed = 7;
+  EXPECT_NE(UniformRows::of({sinks, profile}), UniformRows::of({others, profile}));
+  EXPECT_EQ(UniformRows::of({sinks, profile}), UniformRows::of({sinks, profile}));
 }
 
 /// Outputs and bounds of drawn scenarios under the position code, as the oracle has them.
@@ -41,7 +66,7 @@ TEST(UniformRows, HaveTheBoundsOfTheOracle) {
     const auto s = with_position_fill(drawn, model::FillKind::position_code, 0);
     const auto profile = arithmetic_profile(target->capabilities(), s);
     model::Oracle oracle(s, profile);
-    UniformRows rows(s, model::with_softmax_precision(profile, s.softmax_precision));
+    UniformRows rows(UniformCase(s, model::with_softmax_precision(profile, s.softmax_precision)));
     for (std::size_t i = 0; i < s.steps.size() && oracle.timeline().steps()[i].defined; ++i) {
       if (!std::holds_alternative<model::Append>(s.steps[i])) continue;
       const auto& expected = oracle.expected(i);
@@ -86,7 +111,7 @@ TEST(UniformRows, AreNoWiderThanTheOracleWhereValuesAreLarger) {
     const auto s = with_position_fill(drawn, model::FillKind::position_digits, 1);
     const auto profile = arithmetic_profile(target->capabilities(), s);
     model::Oracle oracle(s, profile);
-    UniformRows rows(s, model::with_softmax_precision(profile, s.softmax_precision));
+    UniformRows rows(UniformCase(s, model::with_softmax_precision(profile, s.softmax_precision)));
     for_each_query(s, oracle.timeline(), [&](const MeasuredQuery& query) {
       const auto& expected = oracle.expected(query.step);
       const std::int64_t kv_head = query.head / (s.query_heads / s.kv_heads);
