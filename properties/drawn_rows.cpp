@@ -15,10 +15,11 @@ constexpr std::size_t kMostBytes = std::size_t{32} << 20;
 
 /// What the rows of a fill depend on, apart from the batch entry; steps and cache play no part.
 bool same_rows(const Scenario& a, const Scenario& b) {
+  const bool scaled = a.fill.kind != model::FillKind::random;
   return a.fill.kind == b.fill.kind && a.fill.seed == b.fill.seed &&
          a.element_type == b.element_type && a.query_heads == b.query_heads &&
          a.kv_heads == b.kv_heads && a.head_size == b.head_size &&
-         a.value_head_size == b.value_head_size && a.scale == b.scale &&
+         a.value_head_size == b.value_head_size && (!scaled || a.scale == b.scale) &&
          a.cache.quantisation == b.cache.quantisation &&
          a.rotary.has_value() == b.rotary.has_value() &&
          a.qk_norm.has_value() == b.qk_norm.has_value();

@@ -2,6 +2,7 @@
 #include "properties/execution.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "properties/convert.h"
 #include "properties/requests.h"
@@ -72,7 +73,8 @@ class Run {
     });
   }
 
-  bool load(std::size_t step, kernels::LoadRequest&& request, StepAnswer& out) {
+  /// Changes the request.
+  bool load(std::size_t step, kernels::LoadRequest& request, StepAnswer& out) {
     for (const auto& change : changes_) change->load(request);
     begin(step);
     if (interposer_ && interposer_->load) interposer_->load(step, request);
@@ -93,6 +95,73 @@ class Run {
   const TensorChanges& changes_;
   const Interposer* interposer_;
   std::unique_ptr<kernels::Session> session_;
+};
+
+/// Requests of one thread: each run uses the memory of the one before.
+struct RequestMemory {
+  kernels::StepRequest append;
+  kernels::LoadRequest load;
+};
+thread_local RequestMemory last_requests;
+
+/// Larger memory is given back.
+constexpr std::size_t kMostKept = std::size_t{1} << 20;
+
+/// Requests of one run, made here or by its interposer.
+class RequestSource {
+ public:
+  RequestSource(const model::Scenario& scenario, const model::Timeline& timeline,
+                const model::Fill& fill, const ExecuteOptions& options)
+      : scenario_(scenario),
+        timeline_(timeline),
+        fill_(fill),
+        interposer_(options.interposer),
+        memory_(std::exchange(last_requests, {})) {
+    if (interposer_ && interposer_->make_append) return;
+    const bool shared = options.rows && options.rows->fit(scenario);
+    rows_ = shared ? options.rows : &own_.emplace(scenario);
+  }
+
+  RequestSource(const RequestSource&) = delete;
+  RequestSource& operator=(const RequestSource&) = delete;
+  ~RequestSource() {
+    std::size_t bytes = 0;
+    for (const kernels::Tensor* tensor :
+         {&memory_.append.query, &memory_.append.key, &memory_.append.value, &memory_.load.rows.key,
+          &memory_.load.rows.value}) {
+      bytes += tensor->bytes.capacity();
+    }
+    if (memory_.append.mask) bytes += memory_.append.mask->bytes.capacity();
+    if (bytes <= kMostKept) last_requests = std::move(memory_);
+  }
+
+  /// Each is valid until the next call.
+  kernels::StepRequest& append(std::size_t step) {
+    if (rows_) {
+      step_request(scenario_, timeline_, fill_, step, *rows_, memory_.append);
+    } else {
+      interposer_->make_append(step, memory_.append);
+    }
+    return memory_.append;
+  }
+
+  kernels::LoadRequest& load(std::size_t step) {
+    if (rows_) {
+      load_request(scenario_, timeline_, fill_, step, *rows_, memory_.load);
+    } else {
+      interposer_->make_load(step, memory_.load);
+    }
+    return memory_.load;
+  }
+
+ private:
+  const model::Scenario& scenario_;
+  const model::Timeline& timeline_;
+  const model::Fill& fill_;
+  const Interposer* interposer_;
+  std::optional<DrawnRows> own_;
+  DrawnRows* rows_ = nullptr;  // Null where the interposer makes the requests.
+  RequestMemory memory_;
 };
 
 /// An inexact rollback asked of a target that promises to refuse it.
@@ -155,10 +224,7 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
   const TensorChanges none;
   Run run(told ? none : options.changes, options.interposer);
   if (!run.open(target, std::move(config), execution.open)) return execution;
-  std::optional<DrawnRows> own;
-  if (!options.rows || !options.rows->fit(scenario)) own.emplace(scenario);
-  DrawnRows& drawn = own ? *own : *options.rows;
-  kernels::StepRequest request;
+  RequestSource source(scenario, timeline, fill, options);
   const bool shows_rows = options.want_rows && target.capabilities().rows;
   const std::size_t count = std::min(scenario.steps.size(), options.step_count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -176,11 +242,11 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
     }
     bool answered = false;
     if (std::holds_alternative<model::Append>(step)) {
-      step_request(scenario, timeline, fill, i, drawn, request);
+      kernels::StepRequest& request = source.append(i);
       request.want_rows = rows;
       answered = run.append(i, request, out);
     } else if (std::holds_alternative<model::Past>(step)) {
-      answered = run.load(i, load_request(scenario, timeline, fill, i, drawn), out);
+      answered = run.load(i, source.load(i), out);
     } else {
       answered = run.roll_back(i, std::get<model::Rollback>(step).tokens, out);
     }

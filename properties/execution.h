@@ -47,6 +47,10 @@ struct Execution {
 /// of the scenario.
 struct Interposer {
   std::function<void(kernels::SessionConfig&)> config;
+  /// Both or none: make the requests in place of the scenario's own, into memory that is used
+  /// again. The fill of the run is then asked for its poison alone.
+  std::function<void(std::size_t step, kernels::StepRequest&)> make_append;
+  std::function<void(std::size_t step, kernels::LoadRequest&)> make_load;
   std::function<void(std::size_t step, kernels::StepRequest&)> append;
   std::function<void(std::size_t step, kernels::LoadRequest&)> load;
   /// Before the step is asked: may ask the target other things.

@@ -2,9 +2,11 @@
 #include "properties/requests.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "model/mask.h"
 #include "model/parameters.h"
@@ -27,14 +29,27 @@ bool has_unspecified_rows(const Scenario& scenario) {
   return scenario.op == model::Operator::gqa || scenario.nonpad_kv_seqlen;
 }
 
-Tensor mask_tensor(const Scenario& scenario, const model::Timeline& timeline, std::size_t step) {
+/// Makes `tensor` one of this type and shape, whose elements hold anything. Its memory is used
+/// again.
+void shape_tensor(kernels::ElementType type, std::span<const std::int64_t> shape, Tensor& tensor) {
+  tensor.type = type;
+  tensor.shape.assign(shape.begin(), shape.end());
+  const std::int64_t elements = tensor.elements();
+  const auto width = static_cast<std::int64_t>(kernels::element_bytes(type));
+  // zeros() says why not.
+  if (elements > kMostBytes / width) tensor = Tensor::zeros(type, tensor.shape);
+  tensor.bytes.resize(static_cast<std::size_t>(elements * width));
+}
+
+void mask_tensor(const Scenario& scenario, const model::Timeline& timeline, std::size_t step,
+                 Tensor& tensor) {
   const std::vector<std::int64_t> shape = mask_shape(scenario, timeline, step);
   const bool boolean = scenario.mask.kind == model::MaskKind::boolean;
-  Tensor tensor = Tensor::zeros(
-      boolean ? kernels::ElementType::boolean : to_kernel(scenario.element_type), shape);
+  shape_tensor(boolean ? kernels::ElementType::boolean : to_kernel(scenario.element_type), shape,
+               tensor);
   // Dimensions that the rank lacks have one element, whose cells all share.
-  std::vector<std::int64_t> whole(4 - shape.size(), 1);
-  whole.insert(whole.end(), shape.begin(), shape.end());
+  std::array<std::int64_t, 4> whole{1, 1, 1, 1};
+  std::ranges::copy(shape, whole.end() - static_cast<std::ptrdiff_t>(shape.size()));
   const double hidden = -std::numeric_limits<double>::infinity();
   std::optional<TensorWriter> writer;
   if (!boolean) writer.emplace(tensor);
@@ -56,7 +71,6 @@ Tensor mask_tensor(const Scenario& scenario, const model::Timeline& timeline, st
       }
     }
   }
-  return tensor;
 }
 
 /// i64 [B, columns]
@@ -121,8 +135,13 @@ class CodeWriter {
   std::vector<double> row_;
 };
 
+/// The token of the fill that stands at `position` behind `in_front` more.
+model::Token loaded_token(std::int64_t position, std::int64_t in_front) {
+  return {{position < in_front ? position : position - in_front}, 0};
+}
+
 void load_codes(const Scenario& scenario, const model::TimelineStep& step, const model::Fill& fill,
-                double poison, kernels::CacheRows& rows) {
+                double poison, std::int64_t in_front, kernels::CacheRows& rows) {
   CodeWriter key(scenario, model::CacheSide::key, scenario.head_size, rows.key);
   CodeWriter value(scenario, model::CacheSide::value, scenario.value_head_size, rows.value);
   for (std::int64_t b = 0; b < scenario.batch; ++b) {
@@ -134,7 +153,7 @@ void load_codes(const Scenario& scenario, const model::TimelineStep& step, const
           value.put_poison(poison);
           continue;
         }
-        const model::Token token{{entry.first_position.value + r}, 0};
+        const model::Token token = loaded_token(entry.first_position.value + r, in_front);
         fill.key_row(b, h, token, key.row());
         fill.value_row(b, h, token, value.row());
         key.put_live(h);
@@ -179,12 +198,7 @@ void put_token(std::span<const std::byte> heads, std::int64_t entry, std::int64_
 /// and the others anything.
 void shape_padded(kernels::ElementType type, std::initializer_list<std::int64_t> shape,
                   const std::vector<std::int64_t>& counts, double padding, Tensor& tensor) {
-  tensor.type = type;
-  tensor.shape.assign(shape);
-  const std::int64_t elements = tensor.elements();
-  const auto width = static_cast<std::int64_t>(kernels::element_bytes(type));
-  if (elements > kMostBytes / width) tensor = Tensor::zeros(type, shape);  // Which says why not.
-  tensor.bytes.resize(static_cast<std::size_t>(elements * width));
+  shape_tensor(type, shape, tensor);
   const std::int64_t count = *(shape.begin() + 1);
   const bool ragged = std::ranges::any_of(counts, [&](std::int64_t n) { return n < count; });
   if (ragged) fill_with(padding, tensor);
@@ -240,9 +254,11 @@ void step_request(const Scenario& scenario, const model::Timeline& timeline,
       put_token(rows.values(fill, b, token), b, i, request.value);
     }
   }
-  request.mask.reset();
-  if (scenario.mask.kind != model::MaskKind::none) {
-    request.mask = mask_tensor(scenario, timeline, step);
+  if (scenario.mask.kind == model::MaskKind::none) {
+    request.mask.reset();
+  } else {
+    if (!request.mask) request.mask.emplace();
+    mask_tensor(scenario, timeline, step, *request.mask);
   }
   request.position_ids.reset();
   if (scenario.rotary && scenario.rotary->position_ids) {
@@ -258,11 +274,14 @@ void step_request(const Scenario& scenario, const model::Timeline& timeline,
 kernels::LoadRequest load_request(const Scenario& scenario, const model::Timeline& timeline,
                                   const model::Fill& fill, std::size_t step) {
   DrawnRows rows(scenario);
-  return load_request(scenario, timeline, fill, step, rows);
+  kernels::LoadRequest request;
+  load_request(scenario, timeline, fill, step, rows, request);
+  return request;
 }
 
-kernels::LoadRequest load_request(const Scenario& scenario, const model::Timeline& timeline,
-                                  const model::Fill& fill, std::size_t step, DrawnRows& drawn) {
+void load_request(const Scenario& scenario, const model::Timeline& timeline,
+                  const model::Fill& fill, std::size_t step, DrawnRows& drawn,
+                  kernels::LoadRequest& request, std::int64_t in_front) {
   const auto& past = std::get<model::Past>(scenario.steps[step]);
   const auto& entries = timeline.steps()[step].entries;
   const auto type = storage_type(scenario);
@@ -270,17 +289,17 @@ kernels::LoadRequest load_request(const Scenario& scenario, const model::Timelin
       has_unspecified_rows(scenario) ? timeline.buffer_rows() : past.tokens.front();
   const double poison = fill.poison(scenario.poison);
 
-  kernels::LoadRequest request;
   request.lengths = past.tokens;
-  const auto tensor = [&](std::int64_t lanes) {
-    return Tensor::zeros(type,
-                         {scenario.batch, scenario.kv_heads, rows, stored_lanes(scenario, lanes)});
+  const auto shape = [&](std::int64_t lanes, Tensor& tensor) {
+    const std::int64_t lengths[] = {scenario.batch, scenario.kv_heads, rows,
+                                    stored_lanes(scenario, lanes)};
+    shape_tensor(type, lengths, tensor);
   };
-  request.rows.key = tensor(scenario.head_size);
-  request.rows.value = tensor(scenario.value_head_size);
+  shape(scenario.head_size, request.rows.key);
+  shape(scenario.value_head_size, request.rows.value);
   if (scenario.cache.quantisation.kind != model::QuantisationKind::none) {
-    load_codes(scenario, timeline.steps()[step], fill, poison, request.rows);
-    return request;
+    load_codes(scenario, timeline.steps()[step], fill, poison, in_front, request.rows);
+    return;
   }
   if (std::ranges::any_of(entries, [&](const auto& entry) { return entry.resident < rows; })) {
     fill_with(poison, request.rows.key);
@@ -289,12 +308,11 @@ kernels::LoadRequest load_request(const Scenario& scenario, const model::Timelin
   for (std::int64_t b = 0; b < scenario.batch; ++b) {
     const auto& entry = entries[static_cast<std::size_t>(b)];
     for (std::int64_t r = 0; r < entry.resident; ++r) {
-      const model::Token token{{entry.first_position.value + r}, 0};
+      const model::Token token = loaded_token(entry.first_position.value + r, in_front);
       put_in_row(drawn.keys(fill, b, token), b, r, request.rows.key);
       put_in_row(drawn.values(fill, b, token), b, r, request.rows.value);
     }
   }
-  return request;
 }
 
 }  // namespace kvcheck::properties

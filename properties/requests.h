@@ -23,8 +23,12 @@ void step_request(const model::Scenario& scenario, const model::Timeline& timeli
 /// \pre scenario.steps[step] is a Past
 kernels::LoadRequest load_request(const model::Scenario& scenario, const model::Timeline& timeline,
                                   const model::Fill& fill, std::size_t step);
-/// The same with rows that other runs have drawn. \pre rows.fit(scenario), or `rows` is made of it
-kernels::LoadRequest load_request(const model::Scenario& scenario, const model::Timeline& timeline,
-                                  const model::Fill& fill, std::size_t step, DrawnRows& rows);
+/// The same with rows that other runs have drawn, into `request`, whose memory is used again.
+/// Position p holds the fill's token p - in_front, and one of the first `in_front` positions its
+/// token p: the scenario is that of the fill with so many tokens more in front.
+/// \pre `rows` fits the scenario of `fill`, or is made of it
+void load_request(const model::Scenario& scenario, const model::Timeline& timeline,
+                  const model::Fill& fill, std::size_t step, DrawnRows& rows,
+                  kernels::LoadRequest& request, std::int64_t in_front = 0);
 
 }  // namespace kvcheck::properties

@@ -144,6 +144,8 @@ void scale_bits(Tensor& tensor, int fraction, int exponent) {
        at += sizeof(Bits)) {
     Bits bits;
     std::memcpy(&bits, at, sizeof bits);
+    // A zero stays one; the rows that nobody wrote are full of them.
+    if (static_cast<Bits>(bits << 1) == 0) continue;
     const auto field = static_cast<std::int64_t>(bits >> fraction) & top;
     if (field == top) continue;  // Infinite, or no number.
     if (field > 0 && field + exponent > 0) {
@@ -152,7 +154,7 @@ void scale_bits(Tensor& tensor, int fraction, int exponent) {
       std::memcpy(at, &bits, sizeof bits);
       continue;
     }
-    // Zeros and subnormal numbers, before or after.
+    // Subnormal numbers, before or after.
     const model::ElementType type = to_model(tensor.type);
     const double scaled = std::ldexp(model::load_element(type, at), exponent);
     if (std::abs(scaled) <= model::largest_finite(type)) model::store_element(type, scaled, at);

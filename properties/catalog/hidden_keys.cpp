@@ -1,7 +1,11 @@
 // mask.hidden_keys: what the keys that a query may not see hold has no influence on it.
 // K' = K and V' = V at visible(q), anything finite elsewhere => o'(q) = o(q), bit for bit. Holds
-// for every query q' with visible(q') within visible(q) at the same time.
+// for every query q' with visible(q') within visible(q) at the same time, and, as rows of one KV
+// head of one entry are replaced, for all queries of other heads and entries in every step: these
+// are compared where the target promises that two runs are alike.
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <set>
 #include <span>
 
@@ -137,31 +141,119 @@ class Replacement {
   std::vector<double> key_, value_;
 };
 
-/// Whether query `query` sees nothing that was replaced.
-bool untouched(const Case& c, const Chosen& chosen, std::int64_t query) {
-  if (query == chosen.query) return true;
-  const auto visible = model::visible_positions(c.scenario(), c.timeline(), chosen.step,
-                                                chosen.entry, chosen.head, query);
+/// One query of one head.
+struct Place {
+  std::size_t step = 0;
+  std::int64_t entry = 0, query = 0, head = 0;
+};
+
+/// Whether query `query` of `head`, which reads the replaced rows, sees none of them.
+bool untouched(const Case& c, const Chosen& chosen, std::int64_t head, std::int64_t query) {
+  if (query == chosen.query && head == chosen.head) return true;
+  const auto visible =
+      model::visible_positions(c.scenario(), c.timeline(), chosen.step, chosen.entry, head, query);
   return std::ranges::includes(chosen.visible, visible, {}, &Position::value, &Position::value);
 }
 
-Judgement influenced(const Case& c, const Chosen& chosen, std::int64_t query, std::int64_t lane,
+Judgement influenced(const Case& c, const Chosen& chosen, const Place& place, std::int64_t lane,
                      double before, double after) {
   const auto& s = c.scenario();
   const auto& state =
-      c.timeline().steps()[chosen.step].entries[static_cast<std::size_t>(chosen.entry)];
+      c.timeline().steps()[place.step].entries[static_cast<std::size_t>(place.entry)];
+  const std::int64_t group = s.query_heads / s.kv_heads;
+  const bool reads = place.entry == chosen.entry && place.head / group == chosen.head / group;
   shrinkers::Hint hint;
-  hint.step = static_cast<std::int64_t>(chosen.step);
-  hint.entry = chosen.entry;
-  hint.query_head = chosen.head;
+  hint.step = static_cast<std::int64_t>(place.step);
+  hint.entry = place.entry;
+  hint.query_head = place.head;
   return Judgement::failed(
       Kind::leak,
-      fmt::format("step {} ({}), batch entry {}, head {}, query at position {}, lane {}: {:.9g} "
-                  "becomes {:.9g} when all keys and values but those of positions {} hold huge "
-                  "finite numbers",
-                  chosen.step, model::describe(s.steps[chosen.step]), chosen.entry, chosen.head,
-                  state.origin.value + query, lane, before, after, positions_text(chosen.visible)),
+      fmt::format(
+          "step {} ({}), batch entry {}, head {}, query at position {}, lane {}: {:.9g} "
+          "becomes {:.9g} when all keys and values{} but those of positions {} hold huge "
+          "finite numbers",
+          place.step, model::describe(s.steps[place.step]), place.entry, place.head,
+          state.origin.value + place.query, lane, before, after,
+          reads ? ""
+                : fmt::format(" of batch entry {}, KV head {}", chosen.entry, chosen.head / group),
+          positions_text(chosen.visible)),
       hint);
+}
+
+/// Outputs of one step [B,S,Nq,Hv] in both runs.
+struct Outputs {
+  const kernels::Tensor& mine;
+  const kernels::Tensor& theirs;
+};
+
+/// Compares heads [first, end) of one query.
+std::optional<Judgement> compare_heads(const Case& c, const Chosen& chosen, const Place& place,
+                                       std::int64_t end, const Outputs& outputs) {
+  const auto& s = c.scenario();
+  const std::int64_t row =
+      (place.entry * outputs.mine.shape[1] + place.query) * s.query_heads + place.head;
+  const std::int64_t first = row * s.value_head_size;
+  const std::int64_t count = (end - place.head) * s.value_head_size;
+  const std::size_t width = kernels::element_bytes(outputs.mine.type);
+  const auto same = [&](std::int64_t at, std::int64_t elements) {
+    const auto begin = static_cast<std::size_t>(at) * width;
+    return elements == 0 ||
+           std::memcmp(outputs.mine.bytes.data() + begin, outputs.theirs.bytes.data() + begin,
+                       static_cast<std::size_t>(elements) * width) == 0;
+  };
+  if (same(first, count)) return std::nullopt;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (same(first + i, 1)) continue;
+    const Place there{place.step, place.entry, place.query, place.head + i / s.value_head_size};
+    return influenced(c, chosen, there, i % s.value_head_size, element(outputs.mine, first + i),
+                      element(outputs.theirs, first + i));
+  }
+  return std::nullopt;
+}
+
+/// Compares the heads of the chosen step that read the replaced rows, where they see none of them.
+std::optional<Judgement> compare_readers(const Case& c, const Chosen& chosen,
+                                         const Outputs& outputs) {
+  const auto& s = c.scenario();
+  const auto& state =
+      c.timeline().steps()[chosen.step].entries[static_cast<std::size_t>(chosen.entry)];
+  const std::int64_t group = s.query_heads / s.kv_heads;
+  const std::int64_t first = chosen.head / group * group;
+  const bool alike = model::heads_see_alike(s);
+  for (std::int64_t q = 0; q < state.queries; ++q) {
+    // The chosen head first: a finding names it where it can.
+    if (!untouched(c, chosen, chosen.head, q)) {
+      if (alike) continue;
+    } else {
+      const Place own{chosen.step, chosen.entry, q, chosen.head};
+      if (auto leak = compare_heads(c, chosen, own, chosen.head + 1, outputs)) return leak;
+    }
+    for (std::int64_t h = first; h < first + group; ++h) {
+      if (h == chosen.head || (!alike && !untouched(c, chosen, h, q))) continue;
+      const Place place{chosen.step, chosen.entry, q, h};
+      if (auto leak = compare_heads(c, chosen, place, h + 1, outputs)) return leak;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Compares all that reads no replaced row in one step.
+std::optional<Judgement> compare_others(const Case& c, const Chosen& chosen, std::size_t step,
+                                        const Outputs& outputs) {
+  const auto& s = c.scenario();
+  const std::int64_t group = s.query_heads / s.kv_heads;
+  const std::int64_t first = chosen.head / group * group;
+  for (std::int64_t b = 0; b < s.batch; ++b) {
+    const auto& state = c.timeline().steps()[step].entries[static_cast<std::size_t>(b)];
+    for (std::int64_t q = 0; q < state.queries; ++q) {
+      const std::int64_t end = b == chosen.entry ? first : s.query_heads;
+      if (auto leak = compare_heads(c, chosen, {step, b, q, 0}, end, outputs)) return leak;
+      if (b != chosen.entry) continue;
+      const Place behind{step, b, q, first + group};
+      if (auto leak = compare_heads(c, chosen, behind, s.query_heads, outputs)) return leak;
+    }
+  }
+  return std::nullopt;
 }
 
 Judgement judge(Case& c) {
@@ -180,24 +272,20 @@ Judgement judge(Case& c) {
   const Execution run =
       execute_interposed(c, interposer, {.want_rows = false, .step_count = chosen->step + 1});
   if (!run.complete) return Judgement::skipped(broke_off(c.scenario(), run));
-  const auto& mine = execution.steps[chosen->step].result.output;
-  const auto& theirs = run.steps[chosen->step].result.output;
-  if (!mine || !theirs) return Judgement::skipped("the step has no output");
-  const auto& state =
-      c.timeline().steps()[chosen->step].entries[static_cast<std::size_t>(chosen->entry)];
-  const auto& s = c.scenario();
-  const std::size_t width = kernels::element_bytes(mine->type);
-  for (std::int64_t q = 0; q < state.queries; ++q) {
-    if (!untouched(c, *chosen, q)) continue;
-    const std::int64_t first =
-        ((chosen->entry * mine->shape[1] + q) * s.query_heads + chosen->head) * s.value_head_size;
-    const auto bytes = [&](const kernels::Tensor& tensor, std::int64_t at) {
-      return std::span(tensor.bytes).subspan(static_cast<std::size_t>(at) * width, width);
-    };
-    for (std::int64_t l = 0; l < s.value_head_size; ++l) {
-      if (std::ranges::equal(bytes(*mine, first + l), bytes(*theirs, first + l))) continue;
-      return influenced(c, *chosen, q, l, element(*mine, first + l), element(*theirs, first + l));
-    }
+  const auto outputs_of = [&](std::size_t step) -> std::optional<Outputs> {
+    const auto& mine = execution.steps[step].result.output;
+    const auto& theirs = run.steps[step].result.output;
+    if (!mine || !theirs) return std::nullopt;
+    return Outputs{*mine, *theirs};
+  };
+  const auto outputs = outputs_of(chosen->step);
+  if (!outputs) return Judgement::skipped("the step has no output");
+  if (auto leak = compare_readers(c, *chosen, *outputs)) return *leak;
+  if (!c.capabilities().has("repeat_bits")) return {};
+  for (std::size_t i = 0; i <= chosen->step; ++i) {
+    const auto both = outputs_of(i);
+    if (!both) continue;
+    if (auto leak = compare_others(c, *chosen, i, *both)) return *leak;
   }
   return {};
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -14,7 +14,6 @@
 #include "model/visibility.h"
 #include "properties/catalog.h"
 #include "properties/catalog/interposed.h"
-#include "properties/catalog/sampled.h"
 #include "properties/convert.h"
 #include "properties/requests.h"
 #include "properties/row_content.h"
@@ -53,62 +52,49 @@ Shifted shifted(const Scenario& scenario, const model::Timeline& timeline) {
   return result;
 }
 
-/// Copies the columns of `mine`, one row after the other, to the ends of the rows of `theirs`,
-/// which are longer.
-void align_right(const kernels::Tensor& mine, kernels::Tensor& theirs) {
-  const std::size_t width = kernels::element_bytes(mine.type);
-  const auto from = static_cast<std::size_t>(mine.shape.back()) * width;
-  const auto to = static_cast<std::size_t>(theirs.shape.back()) * width;
-  if (from == 0) return;
-  for (std::size_t row = 0; row < mine.bytes.size() / from; ++row) {
-    std::memcpy(theirs.bytes.data() + row * to + (to - from), mine.bytes.data() + row * from, from);
+/// A mask with `count` columns more in front, which hide nothing: that is left to the window.
+kernels::Tensor with_columns_in_front(const kernels::Tensor& mask, std::int64_t count) {
+  kernels::Tensor wider{mask.type, mask.shape, {}};
+  wider.shape.back() += count;
+  const std::size_t width = kernels::element_bytes(mask.type);
+  const std::size_t own = static_cast<std::size_t>(mask.shape.back()) * width;
+  const std::size_t front = static_cast<std::size_t>(count) * width;
+  const std::size_t rows = static_cast<std::size_t>(wider.elements() / wider.shape.back());
+  // Additive: 0 in every type.
+  const std::byte open{mask.type == kernels::ElementType::boolean ? std::uint8_t{1}
+                                                                  : std::uint8_t{0}};
+  wider.bytes.assign(rows * (front + own), open);
+  for (std::size_t row = 0; row < rows && own > 0; ++row) {
+    std::memcpy(wider.bytes.data() + row * (front + own) + front, mask.bytes.data() + row * own,
+                own);
   }
+  return wider;
 }
 
-/// Makes the tokens of the shifted run those of the case.
+/// The requests of the shifted run: its tokens are those of the case.
 class SameTokens {
  public:
   SameTokens(Case& c, const Shifted& other, const model::Timeline& timeline)
       : c_(c), other_(other), timeline_(timeline) {}
 
+  /// \pre `step` is not the first one, which is a past
   void append(std::size_t step, kernels::StepRequest& request) const {
     const std::size_t here = step - other_.first_step;
-    kernels::StepRequest mine;
-    step_request(c_.scenario(), c_.timeline(), c_.fill(), here, c_.rows(), mine);
-    request.query = mine.query;
-    request.key = mine.key;
-    request.value = mine.value;
-    if (request.mask) align_right(*mine.mask, *request.mask);
+    step_request(c_.scenario(), c_.timeline(), c_.fill(), here, c_.rows(), request);
+    if (request.mask) request.mask = with_columns_in_front(*request.mask, other_.shift);
     if (c_.scenario().rotary) request.position_ids = own_positions(here, request);
-  }
-
-  void load(std::size_t step, kernels::LoadRequest& request) const {
-    if (step < other_.first_step) return;
-    const auto mine = load_request(c_.scenario(), c_.timeline(), c_.fill(), 0, c_.rows());
-    for (std::int64_t b = 0; b < c_.scenario().batch; ++b) {
-      const auto e = static_cast<std::size_t>(b);
-      const auto& state = c_.timeline().steps()[0].entries[e];
-      const auto& their = timeline_.steps()[step].entries[e];
-      for (std::int64_t r = 0; r < their.resident; ++r) {
-        const std::int64_t from =
-            their.first_position.value + r - other_.shift - state.first_position.value;
-        if (from < 0 || from >= state.resident) continue;
-        for (std::int64_t h = 0; h < c_.scenario().kv_heads; ++h) {
-          copy_row(mine.rows.key, request.rows.key, b, h, from, r);
-          copy_row(mine.rows.value, request.rows.value, b, h, from, r);
-        }
-      }
+    if (!request.poison) return;
+    const auto& before = timeline_.steps()[step - 1].entries;
+    for (std::size_t e = 0; e < before.size(); ++e) {
+      request.poison->first_row[e] = before[e].resident;
     }
   }
 
- private:
-  static void copy_row(const kernels::Tensor& from, kernels::Tensor& to, std::int64_t entry,
-                       std::int64_t head, std::int64_t row, std::int64_t to_row) {
-    const auto bytes = row_bytes(from, entry, head, row);
-    const auto target = row_bytes(to, entry, head, to_row);
-    std::memcpy(to.bytes.data() + (target.data() - to.bytes.data()), bytes.data(), bytes.size());
+  void load(std::size_t step, kernels::LoadRequest& request) const {
+    load_request(other_.scenario, timeline_, c_.fill(), step, c_.rows(), request, other_.shift);
   }
 
+ private:
   /// i64 [B, tokens or queries]: the turns that the tokens have in the case.
   kernels::Tensor own_positions(std::size_t step, const kernels::StepRequest& request) const {
     const std::int64_t width = std::max(request.query.shape[1], request.key.shape[1]);
@@ -145,6 +131,17 @@ Judgement differs(Case& c, Kind kind, std::size_t step, std::int64_t entry, std:
       hint);
 }
 
+bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::ranges::equal(a, b);
+}
+
+/// Neighbouring rows of one entry and KV head.
+std::span<const std::byte> rows_from(const kernels::Tensor& rows, std::int64_t entry,
+                                     std::int64_t head, std::int64_t row, std::int64_t count) {
+  const auto first = row_bytes(rows, entry, head, row);
+  return {first.data(), first.size() * static_cast<std::size_t>(count)};
+}
+
 std::optional<Judgement> compare_rows(Case& c, const Shifted& other,
                                       const model::Timeline& timeline, const Execution& run,
                                       std::size_t step) {
@@ -155,24 +152,63 @@ std::optional<Judgement> compare_rows(Case& c, const Shifted& other,
     const auto e = static_cast<std::size_t>(b);
     const auto& state = c.timeline().steps()[step].entries[e];
     const auto& their = timeline.steps()[step + other.first_step].entries[e];
-    const std::int64_t offset = other.shift - their.first_position.value;
-    for (std::int64_t p = state.first_position.value; p < state.length; ++p) {
-      const std::int64_t r = p - state.first_position.value, their_r = p + offset;
-      if (their_r < 0 || r >= mine->key.shape[2] || their_r >= theirs->key.shape[2]) continue;
-      for (std::int64_t h = 0; h < c.scenario().kv_heads; ++h) {
-        const bool key = std::ranges::equal(row_bytes(mine->key, b, h, r),
-                                            row_bytes(theirs->key, b, h, their_r));
-        if (key && std::ranges::equal(row_bytes(mine->value, b, h, r),
-                                      row_bytes(theirs->value, b, h, their_r))) {
-          continue;
-        }
+    // Rows r and r + apart hold the same token.
+    const std::int64_t apart =
+        state.first_position.value + other.shift - their.first_position.value;
+    const std::int64_t begin = std::max<std::int64_t>(0, -apart);
+    const std::int64_t end = std::min({state.length - state.first_position.value,
+                                       mine->key.shape[2], theirs->key.shape[2] - apart});
+    if (begin >= end) continue;
+    for (std::int64_t h = 0; h < c.scenario().kv_heads; ++h) {
+      const auto same = [&](const kernels::Tensor& a, const kernels::Tensor& t, std::int64_t row,
+                            std::int64_t count) {
+        return same_bytes(rows_from(a, b, h, row, count), rows_from(t, b, h, row + apart, count));
+      };
+      if (same(mine->key, theirs->key, begin, end - begin) &&
+          same(mine->value, theirs->value, begin, end - begin)) {
+        continue;
+      }
+      for (std::int64_t r = begin; r < end; ++r) {
+        const bool key = same(mine->key, theirs->key, r, 1);
+        if (key && same(mine->value, theirs->value, r, 1)) continue;
+        const std::int64_t p = state.first_position.value + r;
         return differs(c, Kind::wrong_row, step, b,
                        h * (c.scenario().query_heads / c.scenario().kv_heads), other,
                        fmt::format("KV head {}: the {} of position {} (row {}) is not that of "
                                    "position {} (row {})",
-                                   h, key ? "value" : "key", p, r, p + other.shift, their_r));
+                                   h, key ? "value" : "key", p, r, p + other.shift, r + apart));
       }
     }
+  }
+  return std::nullopt;
+}
+
+/// Compares all heads of one query, [Nq,Hv] elements each.
+std::optional<Judgement> compare_query(Case& c, const Shifted& other, std::size_t step,
+                                       std::int64_t b, std::int64_t q, const kernels::Tensor& mine,
+                                       const kernels::Tensor& theirs) {
+  const auto& s = c.scenario();
+  const std::int64_t count = s.query_heads * s.value_head_size;
+  const std::int64_t first = (b * mine.shape[1] + q) * count;
+  const std::size_t width = kernels::element_bytes(mine.type);
+  const auto bytes = [&](const kernels::Tensor& tensor) {
+    return std::span(tensor.bytes)
+        .subspan(static_cast<std::size_t>(first) * width, static_cast<std::size_t>(count) * width);
+  };
+  if (same_bytes(bytes(mine), bytes(theirs))) return std::nullopt;
+  const auto& expected = c.oracle().expected(step);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double x = element(mine, first + i), y = element(theirs, first + i);
+    const std::int64_t h = i / s.value_head_size, l = i % s.value_head_size;
+    const auto at = model::element_index(s, expected, b, q, h, l);
+    if (x == y || std::abs(x - y) <= 2 * expected.bound[at]) continue;
+    if (!std::isfinite(x)) continue;  // Of another property.
+    const auto& state = c.timeline().steps()[step].entries[static_cast<std::size_t>(b)];
+    const std::int64_t position = state.origin.value + q;
+    return differs(c, Kind::influence, step, b, h, other,
+                   fmt::format("head {}, lane {}: the query at position {} gives {:.9g}, "
+                               "the same query at position {} gives {:.9g}",
+                               h, l, position, x, position + other.shift, y));
   }
   return std::nullopt;
 }
@@ -183,33 +219,23 @@ std::optional<Judgement> compare_outputs(Case& c, const Shifted& other, const Ex
   const auto& theirs = run.steps[step + other.first_step].result.output;
   if (!mine || !theirs) return std::nullopt;
   const auto& s = c.scenario();
-  const auto& expected = c.oracle().expected(step);
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const auto& state = c.timeline().steps()[step].entries[static_cast<std::size_t>(b)];
     for (std::int64_t q = 0; q < state.queries; ++q) {
-      const std::int64_t position = state.origin.value + q;
-      if (position < *s.cache.window_size - 1) continue;
-      for (std::int64_t h = 0; h < s.query_heads; ++h) {
-        for (std::int64_t l = 0; l < s.value_head_size; ++l, ++compared) {
-          const double x = output_at(*mine, b, q, h, l), y = output_at(*theirs, b, q, h, l);
-          const auto at = model::element_index(s, expected, b, q, h, l);
-          if (x == y || std::abs(x - y) <= 2 * expected.bound[at]) continue;
-          if (!std::isfinite(x)) continue;  // Of another property.
-          return differs(c, Kind::influence, step, b, h, other,
-                         fmt::format("head {}, lane {}: the query at position {} gives {:.9g}, "
-                                     "the same query at position {} gives {:.9g}",
-                                     h, l, position, x, position + other.shift, y));
-        }
-      }
+      if (state.origin.value + q < *s.cache.window_size - 1) continue;
+      ++compared;
+      if (auto failure = compare_query(c, other, step, b, q, *mine, *theirs)) return failure;
     }
   }
   return std::nullopt;
 }
 
+/// Whether a correct row has the bits of what the operator was given.
+bool stores_what_it_is_given(const Scenario& s) {
+  return !s.rotary && !s.qk_norm && s.cache.quantisation.kind == model::QuantisationKind::none;
+}
+
 Judgement judge(Case& c) {
-  if (const std::string why = passed_over(c, kId, 4); !why.empty()) {
-    return Judgement::skipped(why);
-  }
   const Execution& execution = c.execution();
   if (!execution.complete) return Judgement::skipped(broke_off(c.scenario(), execution));
   const Shifted other = shifted(c.scenario(), c.timeline());
@@ -217,25 +243,25 @@ Judgement judge(Case& c) {
     return Judgement::skipped(why);
   }
   const model::Timeline timeline(other.scenario);
-  const model::Fill fill(other.scenario, timeline);
   const SameTokens same(c, other, timeline);
   Interposer interposer;
   interposer.config = [](kernels::SessionConfig& config) {
     if (config.rotary) config.rotary->position_ids = true;
   };
-  interposer.append = [&](std::size_t step, kernels::StepRequest& request) {
+  interposer.make_append = [&](std::size_t step, kernels::StepRequest& request) {
     same.append(step, request);
   };
-  interposer.load = [&](std::size_t step, kernels::LoadRequest& request) {
+  interposer.make_load = [&](std::size_t step, kernels::LoadRequest& request) {
     same.load(step, request);
   };
-  const Execution run = execute_interposed(c, other.scenario, timeline, fill, interposer);
+  const bool rows = stores_what_it_is_given(c.scenario());
+  const Execution run =
+      execute_interposed(c, other.scenario, timeline, c.fill(), interposer, {.want_rows = rows});
   if (!run.complete) return Judgement::skipped(broke_off(other.scenario, run));
-  const RowContent content(c.scenario(), c.timeline(), c.fill(), c.roundoff());
   std::int64_t compared = 0;
   for (std::size_t i = 0; i < execution.steps.size(); ++i) {
     if (!c.timeline().steps()[i].defined || !timeline.steps()[i + other.first_step].defined) break;
-    if (!content.has_ranges()) {
+    if (rows) {
       if (auto failure = compare_rows(c, other, timeline, run, i)) return *failure;
     }
     if (auto failure = compare_outputs(c, other, run, i, compared)) return *failure;
