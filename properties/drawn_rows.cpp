@@ -2,8 +2,11 @@
 #include "properties/drawn_rows.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "model/element_type.h"
+#include "model/mask.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -12,6 +15,18 @@ using model::Scenario;
 
 /// From here on rows are made anew each time: a long context would fill the memory.
 constexpr std::size_t kMostBytes = std::size_t{32} << 20;
+
+/// Places of all lists; beyond them nothing is kept.
+constexpr std::size_t kMostPlaces = std::size_t{4} << 20;
+
+/// Memory that a thread keeps: of as many cases and launches as there are at the same time.
+constexpr std::size_t kMostSpare = 4;
+constexpr std::size_t kMostSpareBytes = std::size_t{1} << 20;
+
+constexpr std::size_t kFirstBytes = std::size_t{8} << 10;
+
+/// Rows of a mask are made this many columns at a time: the next step has a few more.
+constexpr std::int64_t kColumnsAtOnce = 16;
 
 /// What the rows of a fill depend on, apart from the batch entry; steps and cache play no part.
 bool same_rows(const Scenario& a, const Scenario& b) {
@@ -45,7 +60,29 @@ Scenario without_steps(const Scenario& scenario) {
   result.cache.quantisation = scenario.cache.quantisation;
   result.rotary = scenario.rotary;
   result.qk_norm = scenario.qk_norm;
+  result.op = scenario.op;
+  result.mask = scenario.mask;
   return result;
+}
+
+/// Heads whose masks differ; 0 where there is no mask, or one that depends on more than positions.
+std::int64_t heads_of_mask(const Scenario& scenario) {
+  const model::MaskSpec& mask = scenario.mask;
+  if (mask.kind == model::MaskKind::none || mask.missing_columns > 0) return 0;
+  return mask.rank >= 3 && !mask.one_head ? scenario.query_heads : 1;
+}
+
+/// No entry is longer, as far as this scenario goes.
+std::int64_t most_tokens(const Scenario& scenario) {
+  std::int64_t tokens = 0;
+  for (const model::Step& step : scenario.steps) {
+    if (const auto* append = std::get_if<model::Append>(&step)) {
+      tokens += *std::ranges::max_element(append->tokens);
+    } else if (const auto* past = std::get_if<model::Past>(&step)) {
+      tokens += *std::ranges::max_element(past->tokens);
+    }
+  }
+  return tokens;
 }
 
 /// Queries may stand in front of the first token.
@@ -55,13 +92,33 @@ std::size_t place_of(std::int64_t position) {
 
 }  // namespace
 
+std::vector<DrawnRows::Memory>& DrawnRows::spare_memory() {
+  thread_local std::vector<Memory> spare;
+  return spare;
+}
+
 DrawnRows::DrawnRows(const Scenario& scenario)
     : like_(without_steps(scenario)),
       entries_(scenario.batch),
-      keeps_(scenario.fill.kind != model::FillKind::literal) {
-  for (auto& entries : first_) entries.resize(static_cast<std::size_t>(entries_));
-  slots_.reserve(64);
-  bytes_.reserve(std::size_t{8} << 10);
+      keeps_(scenario.fill.kind != model::FillKind::literal),
+      mask_heads_(keeps_ ? heads_of_mask(scenario) : 0),
+      lists_(static_cast<std::size_t>(entries_ * (kTensors + mask_heads_))) {
+  auto& spare = spare_memory();
+  if (!spare.empty()) {
+    memory_ = std::move(spare.back());
+    spare.pop_back();
+  }
+  widen(place_of(most_tokens(scenario)) + 1);
+}
+
+DrawnRows::~DrawnRows() {
+  memory_.first.clear();
+  memory_.slots.clear();
+  memory_.needles.clear();
+  auto& spare = spare_memory();
+  const bool small = memory_.bytes.size() + memory_.passing.size() <= kMostSpareBytes &&
+                     memory_.first.capacity() * sizeof(std::int32_t) <= kMostSpareBytes;
+  if (small && spare.size() < kMostSpare) spare.push_back(std::move(memory_));
 }
 
 bool DrawnRows::fit(const Scenario& scenario) const {
@@ -73,23 +130,48 @@ bool DrawnRows::fit(const Scenario& scenario) const {
 void DrawnRows::turn_to(const Scenario& scenario) {
   if (scenario.fill.index == like_.fill.index) return;
   like_.fill.index = scenario.fill.index;
-  for (auto& places : first_[kValue]) places.clear();
+  const auto first =
+      memory_.first.begin() + static_cast<std::ptrdiff_t>(list_of(kValue, 0) * places_);
+  std::fill_n(first, static_cast<std::size_t>(entries_) * places_, kNone);
 }
 
-std::int32_t* DrawnRows::first_slot(Tensor tensor, std::int64_t entry, std::int64_t position) {
-  auto& places = first_[tensor][static_cast<std::size_t>(entry)];
+std::size_t DrawnRows::list_of(Tensor tensor, std::int64_t entry) const {
+  return tensor * static_cast<std::size_t>(entries_) + static_cast<std::size_t>(entry);
+}
+
+std::size_t DrawnRows::list_of_mask(std::int64_t entry, std::int64_t head) const {
+  return list_of(kTensors, entry * mask_heads_ + head);
+}
+
+std::int32_t* DrawnRows::first_slot(std::size_t list, std::int64_t position) {
   const std::size_t place = place_of(position);
-  if (place >= places.size()) places.resize(std::max<std::size_t>(place + 1, 32), kNone);
-  return &places[place];
+  if (place >= places_) widen(place + 1);
+  return place < places_ ? &memory_.first[list * places_ + place] : nullptr;
+}
+
+void DrawnRows::widen(std::size_t places) {
+  const std::size_t wider = std::max({places, 2 * places_, std::size_t{32}});
+  if (!keeps_ || wider > kMostPlaces / lists_) return;
+  if (places_ == 0) {
+    memory_.first.assign(lists_ * wider, kNone);
+  } else {
+    std::vector<std::int32_t> first(lists_ * wider, kNone);
+    for (std::size_t list = 0; list < lists_; ++list) {
+      std::copy_n(&memory_.first[list * places_], places_, &first[list * wider]);
+    }
+    memory_.first.swap(first);
+  }
+  places_ = wider;
 }
 
 const DrawnRows::Slot* DrawnRows::find(std::int32_t first, std::int64_t generation,
                                        const model::NeedleSet* needles) const {
   for (std::int32_t at = first; at != kNone;) {
-    const Slot& slot = slots_[static_cast<std::size_t>(at)];
+    const Slot& slot = memory_.slots[static_cast<std::size_t>(at)];
     const bool same =
         slot.generation == generation &&
-        (!needles || same_needles(needles_[static_cast<std::size_t>(slot.needles)], *needles));
+        (!needles ||
+         same_needles(memory_.needles[static_cast<std::size_t>(slot.needles)], *needles));
     if (same) return &slot;
     at = slot.next;
   }
@@ -98,19 +180,25 @@ const DrawnRows::Slot* DrawnRows::find(std::int32_t first, std::int64_t generati
 
 std::span<std::byte> DrawnRows::add(std::size_t size, std::int32_t* first, std::int64_t generation,
                                     const model::NeedleSet* needles) {
-  if (!keeps_ || bytes_.size() + size > kMostBytes) {
-    passing_.resize(size);
-    return passing_;
+  if (first == nullptr || used_ + size > kMostBytes) {
+    memory_.passing.resize(size);
+    return memory_.passing;
   }
-  Slot slot{generation, *first, kNone, bytes_.size()};
+  auto& [lists, slots, sets, bytes, passing, lanes] = memory_;
+  Slot slot{generation, *first, kNone, used_};
   if (needles) {
-    slot.needles = static_cast<std::int32_t>(needles_.size());
-    needles_.push_back(*needles);
+    slot.needles = static_cast<std::int32_t>(sets.size());
+    sets.push_back(*needles);
   }
-  *first = static_cast<std::int32_t>(slots_.size());
-  slots_.push_back(slot);
-  bytes_.resize(bytes_.size() + size);
-  return std::span(bytes_).subspan(slot.at, size);
+  *first = static_cast<std::int32_t>(slots.size());
+  slots.push_back(slot);
+  used_ += size;
+  if (used_ > bytes.size()) bytes.resize(std::max({used_, 2 * bytes.size(), kFirstBytes}));
+  return std::span(bytes).subspan(slot.at, size);
+}
+
+std::span<const std::byte> DrawnRows::bytes_of(const Slot& slot, std::size_t size) const {
+  return std::span(memory_.bytes).subspan(slot.at, size);
 }
 
 template <class Draw>
@@ -123,15 +211,15 @@ std::span<const std::byte> DrawnRows::rows(Tensor tensor, const model::Fill& fil
   const std::size_t width = lanes * model::element_bytes(like_.element_type);
   const std::size_t size = static_cast<std::size_t>(heads) * width;
   const std::int64_t own = entry + fill.first_entry() - like_.fill.first_entry;
-  std::int32_t* const first = first_slot(tensor, own, token.position.value);
-  if (const Slot* slot = find(*first, token.generation, needles)) {
-    return std::span(bytes_).subspan(slot->at, size);
+  std::int32_t* const first = first_slot(list_of(tensor, own), token.position.value);
+  if (const Slot* slot = first ? find(*first, token.generation, needles) : nullptr) {
+    return bytes_of(*slot, size);
   }
   const std::span<std::byte> to = add(size, first, token.generation, needles);
-  lanes_.resize(lanes);
+  memory_.lanes.resize(lanes);
   for (std::int64_t head = 0; head < heads; ++head) {
-    draw(head, std::span(lanes_));
-    model::store_elements(like_.element_type, lanes_,
+    draw(head, std::span(memory_.lanes));
+    model::store_elements(like_.element_type, memory_.lanes,
                           to.data() + static_cast<std::size_t>(head) * width);
   }
   return to;
@@ -160,6 +248,45 @@ std::span<const std::byte> DrawnRows::queries(const model::Fill& fill, std::size
               [&](std::int64_t head, std::span<double> row) {
                 fill.query_row(step, entry, head, query, row);
               });
+}
+
+std::span<const std::byte> DrawnRows::mask_row(const Scenario& scenario,
+                                               const model::Timeline& timeline, std::size_t step,
+                                               std::int64_t entry, std::int64_t head,
+                                               std::int64_t query, std::int64_t columns) {
+  const bool boolean = scenario.mask.kind == model::MaskKind::boolean;
+  const std::size_t width = boolean ? 1 : model::element_bytes(like_.element_type);
+  const auto size_of = [&](std::int64_t count) { return static_cast<std::size_t>(count) * width; };
+  std::int32_t* first = nullptr;
+  if (mask_heads_ > 0 && scenario.mask == like_.mask && scenario.op == like_.op) {
+    const auto& around = timeline.steps()[step].entries[static_cast<std::size_t>(entry)];
+    const std::int64_t own = entry + scenario.fill.first_entry - like_.fill.first_entry;
+    first = first_slot(list_of_mask(own, head), around.origin.value + query);
+  }
+  for (std::int32_t at = first ? *first : kNone; at != kNone;) {
+    const Slot& slot = memory_.slots[static_cast<std::size_t>(at)];
+    if (slot.generation >= columns) return bytes_of(slot, size_of(columns));
+    at = slot.next;
+  }
+  const std::int64_t made =
+      first ? (columns + kColumnsAtOnce - 1) / kColumnsAtOnce * kColumnsAtOnce : columns;
+  const std::span<std::byte> to = add(size_of(made), first, made, nullptr);
+  const model::MaskRow row(scenario, timeline, step, entry, head, query);
+  if (boolean) {
+    for (std::int64_t j = 0; j < made; ++j) {
+      to[static_cast<std::size_t>(j)] =
+          std::byte{row.at({j}).hides ? std::uint8_t{0} : std::uint8_t{1}};
+    }
+    return to.first(size_of(columns));
+  }
+  constexpr double kHidden = -std::numeric_limits<double>::infinity();
+  memory_.lanes.resize(static_cast<std::size_t>(made));
+  for (std::int64_t j = 0; j < made; ++j) {
+    const model::MaskCell cell = row.at({j});
+    memory_.lanes[static_cast<std::size_t>(j)] = cell.hides ? kHidden : cell.bias;
+  }
+  model::store_elements(like_.element_type, memory_.lanes, to.data());
+  return to.first(size_of(columns));
 }
 
 }  // namespace kvcheck::properties

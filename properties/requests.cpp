@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <span>
 
 #include "model/mask.h"
@@ -13,7 +12,6 @@
 #include "model/quantisation.h"
 #include "model/rotary.h"
 #include "properties/convert.h"
-#include "properties/tensor_writer.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -42,7 +40,7 @@ void shape_tensor(kernels::ElementType type, std::span<const std::int64_t> shape
 }
 
 void mask_tensor(const Scenario& scenario, const model::Timeline& timeline, std::size_t step,
-                 Tensor& tensor) {
+                 DrawnRows& rows, Tensor& tensor) {
   const std::vector<std::int64_t> shape = mask_shape(scenario, timeline, step);
   const bool boolean = scenario.mask.kind == model::MaskKind::boolean;
   shape_tensor(boolean ? kernels::ElementType::boolean : to_kernel(scenario.element_type), shape,
@@ -50,24 +48,12 @@ void mask_tensor(const Scenario& scenario, const model::Timeline& timeline, std:
   // Dimensions that the rank lacks have one element, whose cells all share.
   std::array<std::int64_t, 4> whole{1, 1, 1, 1};
   std::ranges::copy(shape, whole.end() - static_cast<std::ptrdiff_t>(shape.size()));
-  const double hidden = -std::numeric_limits<double>::infinity();
-  std::optional<TensorWriter> writer;
-  if (!boolean) writer.emplace(tensor);
-  std::vector<double> biases(boolean ? 0 : static_cast<std::size_t>(whole[3]));
-  std::size_t flat = 0;
+  std::byte* where = tensor.bytes.data();
   for (std::int64_t b = 0; b < whole[0]; ++b) {
     for (std::int64_t h = 0; h < whole[1]; ++h) {
       for (std::int64_t i = 0; i < whole[2]; ++i) {
-        const model::MaskRow row(scenario, timeline, step, b, h, i);
-        for (std::int64_t j = 0; j < whole[3]; ++j) {
-          const model::MaskCell cell = row.at({j});
-          if (boolean) {
-            tensor.bytes[flat++] = std::byte{cell.hides ? std::uint8_t{0} : std::uint8_t{1}};
-          } else {
-            biases[static_cast<std::size_t>(j)] = cell.hides ? hidden : cell.bias;
-          }
-        }
-        if (writer) writer->put_row(biases);
+        where = std::ranges::copy(rows.mask_row(scenario, timeline, step, b, h, i, whole[3]), where)
+                    .out;
       }
     }
   }
@@ -135,9 +121,12 @@ class CodeWriter {
   std::vector<double> row_;
 };
 
-/// The token of the fill that stands at `position` behind `in_front` more.
+/// The token that stands at `position` behind `in_front` more. Those have a generation of their
+/// own, so that none is a token of the scenario; few are told apart, which spares drawing them.
 model::Token loaded_token(std::int64_t position, std::int64_t in_front) {
-  return {{position < in_front ? position : position - in_front}, 0};
+  constexpr std::int64_t kToldApart = 8;
+  if (position < in_front) return {{position % kToldApart}, -1};
+  return {{position - in_front}, 0};
 }
 
 void load_codes(const Scenario& scenario, const model::TimelineStep& step, const model::Fill& fill,
@@ -258,7 +247,7 @@ void step_request(const Scenario& scenario, const model::Timeline& timeline,
     request.mask.reset();
   } else {
     if (!request.mask) request.mask.emplace();
-    mask_tensor(scenario, timeline, step, *request.mask);
+    mask_tensor(scenario, timeline, step, rows, *request.mask);
   }
   request.position_ids.reset();
   if (scenario.rotary && scenario.rotary->position_ids) {

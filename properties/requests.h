@@ -24,8 +24,8 @@ void step_request(const model::Scenario& scenario, const model::Timeline& timeli
 kernels::LoadRequest load_request(const model::Scenario& scenario, const model::Timeline& timeline,
                                   const model::Fill& fill, std::size_t step);
 /// The same with rows that other runs have drawn, into `request`, whose memory is used again.
-/// Position p holds the fill's token p - in_front, and one of the first `in_front` positions its
-/// token p: the scenario is that of the fill with so many tokens more in front.
+/// The scenario is that of the fill with `in_front` tokens more in front: position p holds the
+/// fill's token p - in_front, and the first ones tokens that the fill's scenario does not have.
 /// \pre `rows` fits the scenario of `fill`, or is made of it
 void load_request(const model::Scenario& scenario, const model::Timeline& timeline,
                   const model::Fill& fill, std::size_t step, DrawnRows& rows,

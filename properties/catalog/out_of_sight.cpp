@@ -22,6 +22,7 @@ namespace kvcheck::properties {
 namespace {
 
 constexpr const char* kId = "positions.out_of_sight";
+constexpr const char* kNoQuery = "every query is near enough to the start to see it";
 
 using model::Scenario;
 
@@ -213,8 +214,25 @@ std::optional<Judgement> compare_query(Case& c, const Shifted& other, std::size_
   return std::nullopt;
 }
 
+/// Whether the window of a query leaves out position -1.
+bool is_compared(const Scenario& s, const model::EntryStep& state, std::int64_t query) {
+  return state.origin.value + query >= *s.cache.window_size - 1;
+}
+
+bool compares_a_query(const Case& c, const Shifted& other, const model::Timeline& timeline) {
+  const auto& steps = c.timeline().steps();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!steps[i].defined || !timeline.steps()[i + other.first_step].defined) break;
+    const bool found = std::ranges::any_of(steps[i].entries, [&](const model::EntryStep& state) {
+      return state.queries > 0 && is_compared(c.scenario(), state, state.queries - 1);
+    });
+    if (found) return true;
+  }
+  return false;
+}
+
 std::optional<Judgement> compare_outputs(Case& c, const Shifted& other, const Execution& run,
-                                         std::size_t step, std::int64_t& compared) {
+                                         std::size_t step, bool& compared) {
   const auto& mine = c.execution().steps[step].result.output;
   const auto& theirs = run.steps[step + other.first_step].result.output;
   if (!mine || !theirs) return std::nullopt;
@@ -222,8 +240,8 @@ std::optional<Judgement> compare_outputs(Case& c, const Shifted& other, const Ex
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const auto& state = c.timeline().steps()[step].entries[static_cast<std::size_t>(b)];
     for (std::int64_t q = 0; q < state.queries; ++q) {
-      if (state.origin.value + q < *s.cache.window_size - 1) continue;
-      ++compared;
+      if (!is_compared(s, state, q)) continue;
+      compared = true;
       if (auto failure = compare_query(c, other, step, b, q, *mine, *theirs)) return failure;
     }
   }
@@ -239,10 +257,13 @@ Judgement judge(Case& c) {
   const Execution& execution = c.execution();
   if (!execution.complete) return Judgement::skipped(broke_off(c.scenario(), execution));
   const Shifted other = shifted(c.scenario(), c.timeline());
+  const model::Timeline timeline(other.scenario);
+  // Rows are compared as well, which many other runs do: no run for these alone.
+  const bool alone = c.mode() == Case::Mode::alone;
+  if (!alone && !compares_a_query(c, other, timeline)) return Judgement::skipped(kNoQuery);
   if (const std::string why = cannot_run(c.target(), other.scenario); !why.empty()) {
     return Judgement::skipped(why);
   }
-  const model::Timeline timeline(other.scenario);
   const SameTokens same(c, other, timeline);
   Interposer interposer;
   interposer.config = [](kernels::SessionConfig& config) {
@@ -258,7 +279,7 @@ Judgement judge(Case& c) {
   const Execution run =
       execute_interposed(c, other.scenario, timeline, c.fill(), interposer, {.want_rows = rows});
   if (!run.complete) return Judgement::skipped(broke_off(other.scenario, run));
-  std::int64_t compared = 0;
+  bool compared = false;
   for (std::size_t i = 0; i < execution.steps.size(); ++i) {
     if (!c.timeline().steps()[i].defined || !timeline.steps()[i + other.first_step].defined) break;
     if (rows) {
@@ -266,8 +287,7 @@ Judgement judge(Case& c) {
     }
     if (auto failure = compare_outputs(c, other, run, i, compared)) return *failure;
   }
-  return compared > 0 ? Judgement{}
-                      : Judgement::skipped("every query is near enough to the start to see it");
+  return compared ? Judgement{} : Judgement::skipped(kNoQuery);
 }
 
 std::string inapplicable(const Scenario& scenario, const kernels::Capabilities& target) {
