@@ -192,7 +192,8 @@ template <const Format& format>
 void store_all(std::span<const double> row, std::byte* where) {
   for (const double value : row) {
     std::uint64_t bits = 0;
-    if (format.bytes == sizeof(float) && std::abs(value) >= std::numeric_limits<float>::min()) {
+    if (format.bytes == sizeof(float) &&
+        (value == 0 || std::abs(value) >= std::numeric_limits<float>::min())) {
       bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));  // As in rounded().
     } else {
       bits = encode<format>(value);
@@ -205,6 +206,18 @@ void store_all(std::span<const double> row, std::byte* where) {
 template <const Format& format>
 void load_all(const std::byte* where, std::span<double> row) {
   for (double& value : row) {
+    if constexpr (format.bytes == sizeof(float)) {
+      float narrow;
+      std::memcpy(&narrow, where, sizeof narrow);
+      const auto magnitude = std::bit_cast<std::uint32_t>(narrow) << 1;
+      // Zeros and normal numbers; others might be flushed or made quiet.
+      constexpr auto kLeast = std::bit_cast<std::uint32_t>(std::numeric_limits<float>::min()) << 1;
+      if (magnitude == 0 || (magnitude >= kLeast && magnitude < (std::uint32_t{0xff} << 24))) {
+        value = static_cast<double>(narrow);
+        where += format.bytes;
+        continue;
+      }
+    }
     value = load<format>(where);
     where += format.bytes;
   }

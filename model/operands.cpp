@@ -148,12 +148,31 @@ void Operands::rotate(QueryRow& row, std::int64_t position) {
   }
 }
 
+/// What the operator is given of one query and head.
+void Operands::give_query(std::size_t step, std::int64_t entry, std::int64_t query_head,
+                          std::int64_t query, std::span<double> row) {
+  if (source_ == nullptr) return fill_->query_row(step, entry, query_head, query, row);
+  // Heads of one query follow each other.
+  const QueryName name{step, entry, query};
+  if (shared_query_name_ != name) {
+    const auto& around = timeline_->steps()[step].entries[static_cast<std::size_t>(entry)];
+    const Token place{{around.origin.value + query},
+                      std::get<Append>(scenario_->steps[step]).generation};
+    const auto rows = source_->queries(*fill_, step, entry, query, place);
+    shared_query_.resize(static_cast<std::size_t>(scenario_->query_heads) * row.size());
+    load_elements(scenario_->element_type, rows.data(), shared_query_);
+    shared_query_name_ = name;
+  }
+  const auto first = static_cast<std::size_t>(query_head) * row.size();
+  std::ranges::copy(std::span(shared_query_).subspan(first, row.size()), row.begin());
+}
+
 void Operands::query(std::size_t step, std::int64_t entry, std::int64_t query_head,
                      std::int64_t query, QueryRow& row) {
   row.high.resize(static_cast<std::size_t>(scenario_->head_size));
   row.low.clear();
   row.doubts.clear();
-  fill_->query_row(step, entry, query_head, query, row.high);
+  give_query(step, entry, query_head, query, row.high);
   if (scenario_->qk_norm && !reading_->without_norm) norm(row, false);
   if (rotary_) rotate(row, turn_of(step, entry, query, false));
   // A target may store the turned query in the element type.
@@ -162,38 +181,57 @@ void Operands::query(std::size_t step, std::int64_t entry, std::int64_t query_he
   }
 }
 
-void Operands::store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows) {
-  const auto lanes = static_cast<std::size_t>(scenario_->head_size);
-  const std::size_t first = static_cast<std::size_t>(kv_head) * lanes;
-  QueryRow& row = key_row_;
-  row.high.resize(lanes);
-  row.low.clear();
-  row.doubts.clear();
-  fill_->key_row(token.entry, kv_head, token.token, row.high);
+/// What the operator is given of one token, for all heads.
+void Operands::give_rows(const HeldToken& token, TokenRows& rows) const {
+  if (source_ != nullptr) {
+    const ElementType type = scenario_->element_type;
+    load_elements(type, source_->keys(*fill_, token.entry, token.token).data(), rows.keys);
+    load_elements(type, source_->values(*fill_, token.entry, token.token).data(), rows.values);
+    return;
+  }
+  const auto key_lanes = static_cast<std::size_t>(scenario_->head_size);
+  const auto value_lanes = static_cast<std::size_t>(scenario_->value_head_size);
+  for (std::int64_t head = 0; head < scenario_->kv_heads; ++head) {
+    const auto at = static_cast<std::size_t>(head);
+    fill_->key_row(token.entry, head, token.token,
+                   std::span(rows.keys).subspan(at * key_lanes, key_lanes));
+    fill_->value_row(token.entry, head, token.token,
+                     std::span(rows.values).subspan(at * value_lanes, value_lanes));
+  }
+}
+
+/// Turns keys as they are given into keys as the cache stores them.
+void Operands::store_keys(const HeldToken& token, TokenRows& rows) {
   const bool computed = (scenario_->qk_norm || rotary_) &&
                         std::holds_alternative<Append>(scenario_->steps[token.step]);
-  if (computed) {
-    const auto& around =
-        timeline_->steps()[token.step].entries[static_cast<std::size_t>(token.entry)];
+  if (!computed) {
+    round_row(scenario_->element_type, rows.keys);
+    return;
+  }
+  const auto& around =
+      timeline_->steps()[token.step].entries[static_cast<std::size_t>(token.entry)];
+  const auto lanes = static_cast<std::size_t>(scenario_->head_size);
+  rows.key_doubts.resize(rows.keys.size(), 0.0);
+  QueryRow& row = key_row_;
+  for (std::size_t first = 0; first < rows.keys.size(); first += lanes) {
+    row.high.assign(rows.keys.begin() + static_cast<std::ptrdiff_t>(first),
+                    rows.keys.begin() + static_cast<std::ptrdiff_t>(first + lanes));
+    row.low.clear();
+    row.doubts.clear();
     if (scenario_->qk_norm && !reading_->without_norm) norm(row, true);
     if (rotary_) {
       rotate(row, turn_of(token.step, token.entry, token.token.position.value - around.past, true));
     }
-    rows.key_doubts.resize(rows.keys.size(), 0.0);
     row.doubts.resize(lanes, 0.0);
-  } else {
-    round_row(scenario_->element_type, row.high);
-    std::ranges::copy(row.high, &rows.keys[first]);
-    return;
-  }
-  for (std::size_t c = 0; c < lanes; ++c) {
-    // The double nearest to high + low decides the rounding but for ties that the doubt covers.
-    const double exact = row.high[c] + low_of(row, c);
-    const double stored = round_to(scenario_->element_type, exact);
-    rows.keys[first + c] = stored;
-    const double below = round_to(scenario_->element_type, exact - row.doubts[c]);
-    const double above = round_to(scenario_->element_type, exact + row.doubts[c]);
-    rows.key_doubts[first + c] = std::max(above - stored, stored - below);
+    for (std::size_t c = 0; c < lanes; ++c) {
+      // The double nearest to high + low decides the rounding but for ties that the doubt covers.
+      const double exact = row.high[c] + low_of(row, c);
+      const double stored = round_to(scenario_->element_type, exact);
+      rows.keys[first + c] = stored;
+      const double below = round_to(scenario_->element_type, exact - row.doubts[c]);
+      const double above = round_to(scenario_->element_type, exact + row.doubts[c]);
+      rows.key_doubts[first + c] = std::max(above - stored, stored - below);
+    }
   }
 }
 
@@ -258,12 +296,8 @@ void Operands::make(const HeldToken& token, TokenRows& rows) {
   rows.keys.resize(heads * static_cast<std::size_t>(scenario_->head_size));
   rows.values.resize(heads * value_lanes);
   if (token.token.position.value < 0) return;  // Nobody wrote it.
-  for (std::size_t head = 0; head < heads; ++head) {
-    const auto kv_head = static_cast<std::int64_t>(head);
-    store_key(token, kv_head, rows);
-    fill_->value_row(token.entry, kv_head, token.token,
-                     std::span(rows.values).subspan(head * value_lanes, value_lanes));
-  }
+  give_rows(token, rows);
+  store_keys(token, rows);
   const bool quantised = scenario_->cache.quantisation.kind != QuantisationKind::none;
   if (quantised && !reading_->without_quantisation) quantise_rows(rows);
 }

@@ -19,6 +19,7 @@
 #include "model/fill.h"
 #include "model/reading.h"
 #include "model/rotary.h"
+#include "model/row_source.h"
 #include "model/scenario.h"
 #include "model/timeline.h"
 
@@ -48,6 +49,9 @@ class Operands {
   Operands(const Scenario& scenario, const Timeline& timeline, const Fill& fill, double roundoff,
            const Reading& reading);
 
+  /// From here on rows come from `rows` in place of the fill. \pre it gives those of the fill
+  void share_rows(RowSource& rows) { source_ = &rows; }
+
   /// Evaluated once per token. Valid as long as the operands.
   const TokenRows& stored(const HeldToken& token);
 
@@ -66,7 +70,10 @@ class Operands {
   void norm(QueryRow& row, bool key);
   std::span<const Turn> turns_at(std::int64_t position);
   void rotate(QueryRow& row, std::int64_t position);
-  void store_key(const HeldToken& token, std::int64_t kv_head, TokenRows& rows);
+  void give_rows(const HeldToken& token, TokenRows& rows) const;
+  void give_query(std::size_t step, std::int64_t entry, std::int64_t query_head, std::int64_t query,
+                  std::span<double> row);
+  void store_keys(const HeldToken& token, TokenRows& rows);
   void quantise_rows(TokenRows& rows) const;
   const TokenRows** shortcut(const HeldToken& token);
   void make(const HeldToken& token, TokenRows& rows);
@@ -76,10 +83,19 @@ class Operands {
   const Fill* fill_;
   double roundoff_;
   const Reading* reading_;
+  RowSource* source_ = nullptr;
+  /// The query whose rows of all heads shared_query_ holds.
+  struct QueryName {
+    std::size_t step;
+    std::int64_t entry, query;
+    friend bool operator==(const QueryName&, const QueryName&) = default;
+  };
+  std::optional<QueryName> shared_query_name_;
+  std::vector<double> shared_query_;  // [query_heads][head_size]
   std::optional<Rotary> rotary_;
   std::optional<std::int64_t> turns_position_;       // What turns_ are of.
   std::vector<Turn> turns_;                          // [pair]
-  QueryRow key_row_;                                 // Memory of store_key().
+  QueryRow key_row_;                                 // Memory of store_keys().
   std::array<std::vector<double>, 2> norm_weights_;  // Of queries and of keys, empty until asked.
   std::pmr::monotonic_buffer_resource memory_;       // Of all tokens' rows.
   std::unordered_map<HeldToken, TokenRows, NameHash, SameName> rows_;

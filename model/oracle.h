@@ -62,6 +62,10 @@ class Oracle {
   const Timeline& timeline() const { return timeline_; }
   const Fill& fill() const { return fill_; }
 
+  /// From here on rows of the fill come from `rows`, which others use as well.
+  /// \pre it gives those of fill() and lives as long as the oracle is asked
+  void share_rows(RowSource& rows) { gatherer_.operands().share_rows(rows); }
+
   /// \pre step is an Append and timeline().steps()[step].defined. Computed on first use.
   const Expected& expected(std::size_t step);
 

@@ -13,7 +13,9 @@ Case::Case(kernels::Target& target, const model::Scenario& scenario, Mode mode)
     : target_(target),
       oracle_(scenario, arithmetic_profile(target.capabilities(), scenario)),
       mode_(mode),
-      rows_(scenario) {}
+      rows_(scenario) {
+  if (rows_.fit(scenario)) oracle_.share_rows(rows_);
+}
 
 Case::~Case() = default;
 

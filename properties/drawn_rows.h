@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/fill.h"
+#include "model/row_source.h"
 #include "model/scenario.h"
 #include "model/timeline.h"
 
@@ -16,13 +17,13 @@ namespace kvcheck::properties {
 /// Rows are named by what they depend on: entry, head, position and generation, and a query that
 /// points at tokens by these too. So runs that split, cut off or drop other steps share them.
 /// Their memory is that of rows which the thread has no longer.
-class DrawnRows {
+class DrawnRows final : public model::RowSource {
  public:
   /// Rows of this scenario, and of every other one that they fit.
   explicit DrawnRows(const model::Scenario& scenario);
   DrawnRows(const DrawnRows&) = delete;
   DrawnRows& operator=(const DrawnRows&) = delete;
-  ~DrawnRows();
+  ~DrawnRows() override;
 
   /// Whether the rows of `scenario` are among these: the same fill, shapes and element type, and
   /// batch entries that the first scenario has.
@@ -32,16 +33,13 @@ class DrawnRows {
   /// \pre `scenario` fits but for fill.index
   void turn_to(const model::Scenario& scenario);
 
-  /// Each is valid until the next call of any of them. \pre fit(the scenario of `fill`)
-  /// [Nk, H] elements of one token of batch entry `entry`.
-  std::span<const std::byte> keys(const model::Fill& fill, std::int64_t entry, model::Token token);
-  /// [Nk, Hv] elements.
+  /// \pre fit(the scenario of `fill`)
+  std::span<const std::byte> keys(const model::Fill& fill, std::int64_t entry,
+                                  model::Token token) override;
   std::span<const std::byte> values(const model::Fill& fill, std::int64_t entry,
-                                    model::Token token);
-  /// [Nq, H] elements of query `query` of a step, which stands at `place`: its position and the
-  /// generation of the step.
+                                    model::Token token) override;
   std::span<const std::byte> queries(const model::Fill& fill, std::size_t step, std::int64_t entry,
-                                     std::int64_t query, model::Token place);
+                                     std::int64_t query, model::Token place) override;
 
   /// Elements [columns] of the mask's row for a query, boolean or of the element type; -infinity
   /// hides. Shared where the mask is that of the first scenario and depends on positions alone.

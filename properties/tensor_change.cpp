@@ -14,12 +14,22 @@ namespace {
 using kernels::Tensor;
 using Order = std::vector<std::int64_t>;
 
+/// Bytes of a tensor in whose place a thread keeps memory.
+constexpr std::size_t kMostKept = std::size_t{1} << 20;
+
 Order inverse(const Order& order) {
   Order result(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     result[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
   }
   return result;
+}
+
+bool is_identity(const Order& order) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i] != static_cast<std::int64_t>(i)) return false;
+  }
+  return true;
 }
 
 Order picked(const Order& values, const Order& order) {
@@ -241,8 +251,12 @@ void reorder(Tensor& tensor, std::size_t dimension, const Order& order) {
     if (d < dimension) outer *= static_cast<std::size_t>(tensor.shape[d]);
     if (d > dimension) inner *= static_cast<std::size_t>(tensor.shape[d]);
   }
-  if (tensor.bytes.empty()) return;
-  const std::vector<std::byte> from = tensor.bytes;
+  if (tensor.bytes.empty() || is_identity(order)) return;
+  // Kept for the next one, but where it is large.
+  thread_local std::vector<std::byte> kept;
+  std::vector<std::byte> large;
+  std::vector<std::byte>& from = tensor.bytes.size() <= kMostKept ? kept : large;
+  from.assign(tensor.bytes.begin(), tensor.bytes.end());
   std::byte* to = tensor.bytes.data();
   for (std::size_t block = 0; block < outer; ++block) {
     for (const std::int64_t slice : order) {

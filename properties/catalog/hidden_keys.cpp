@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <set>
 #include <span>
 
 #include <fmt/format.h>
@@ -35,19 +34,14 @@ struct Chosen {
   std::size_t step = 0;
   std::int64_t entry = 0, query = 0, head = 0;
   std::vector<Position> visible;
-  std::set<std::pair<std::int64_t, std::size_t>> kept;
-};
+  std::vector<model::Written> written;  // Of each that is visible.
 
-std::set<std::pair<std::int64_t, std::size_t>> written_at(const Case& c, std::size_t step,
-                                                          std::int64_t entry,
-                                                          std::span<const Position> positions) {
-  const auto written = c.timeline().written(step, entry, positions);
-  std::set<std::pair<std::int64_t, std::size_t>> result;
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    result.emplace(positions[i].value, written[i].step);
+  bool keeps(std::int64_t position, std::size_t by_step) const {
+    const auto found = std::ranges::lower_bound(visible, position, {}, &Position::value);
+    if (found == visible.end() || found->value != position) return false;
+    return written[static_cast<std::size_t>(found - visible.begin())].step == by_step;
   }
-  return result;
-}
+};
 
 /// A query that leaves some key unseen, by the content of the scenario; empty where none of those
 /// tried does.
@@ -76,7 +70,7 @@ std::optional<Chosen> choose(const Case& c) {
     chosen.visible = model::visible_positions(s, c.timeline(), chosen.step, chosen.entry,
                                               chosen.head, chosen.query);
     if (static_cast<std::int64_t>(chosen.visible.size()) == state.length) continue;
-    chosen.kept = written_at(c, chosen.step, chosen.entry, chosen.visible);
+    chosen.written = c.timeline().written(chosen.step, chosen.entry, chosen.visible);
     return chosen;
   }
   return std::nullopt;
@@ -96,7 +90,7 @@ class Replacement {
     const auto e = static_cast<std::size_t>(chosen_.entry);
     const std::int64_t past = c_.timeline().steps()[step].entries[e].past;
     for (std::int64_t i = 0; i < request.tokens[e]; ++i) {
-      if (chosen_.kept.count({past + i, step}) > 0) continue;
+      if (chosen_.keeps(past + i, step)) continue;
       const std::int64_t row =
           (chosen_.entry * request.key.shape[1] + i) * c_.scenario().kv_heads + kv_head_;
       put_row(request.key, row, key_);
@@ -108,7 +102,7 @@ class Replacement {
     const auto& state =
         c_.timeline().steps()[step].entries[static_cast<std::size_t>(chosen_.entry)];
     for (std::int64_t r = 0; r < state.resident; ++r) {
-      if (chosen_.kept.count({state.first_position.value + r, step}) > 0) continue;
+      if (chosen_.keeps(state.first_position.value + r, step)) continue;
       overwrite(request.rows.key, r, key_);
       overwrite(request.rows.value, r, value_);
     }

@@ -133,7 +133,7 @@ Judgement differs(Case& c, Kind kind, std::size_t step, std::int64_t entry, std:
 }
 
 bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return std::ranges::equal(a, b);
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 /// Neighbouring rows of one entry and KV head.

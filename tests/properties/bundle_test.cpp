@@ -6,6 +6,7 @@
 #include "model/scenario_json.h"
 #include "tests/properties/counting_target.h"
 #include "tests/properties/promise_breaker.h"
+#include "tests/properties/reference_target.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -107,6 +108,53 @@ TEST(Bundle, ChoicesAreThoseOfTheScenarioAndTheProperty) {
   EXPECT_EQ(first(1, "a"), first(1, "a"));
   EXPECT_NE(first(1, "a"), first(2, "a"));
   EXPECT_NE(first(1, "a"), first(1, "b"));
+}
+
+TEST(Bundled, TheOrderOfTheSoftcapIsSeenInOneStep) {
+  const Property& property = *find_property("softcap.order");
+  for (int seed = 0; seed < 6; ++seed) {
+    const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+        "cache":{"layout":"full","capacity":12},"softcap":20,"fill":{"kind":"needles","seed":)" +
+                                                std::to_string(seed) + R"(},
+        "steps":[{"append":4},{"append":3},{"append":1},{"append":4}]})");
+    CountingTarget healthy(make_reference_target());
+    Case c(healthy, scenario, Case::Mode::bundled);
+    const Judgement holds = judge(c, property);
+    EXPECT_EQ(holds.verdict, Verdict::passed) << holds.text;
+    EXPECT_GT(holds.max_ratio, 0);
+    EXPECT_EQ(healthy.opened, 1);
+    for (const char* mistake : {"cap_after_bias", "cap_before_scale"}) {
+      const auto target = make_reference_target(mistake);
+      Case d(*target, scenario, Case::Mode::bundled);
+      const Judgement judgement = judge(d, property);
+      EXPECT_EQ(judgement.verdict, Verdict::failed) << mistake << ", seed " << seed;
+      EXPECT_NE(judgement.text.find("with softcap 0.5"), std::string::npos) << judgement.text;
+    }
+  }
+}
+
+/// Rows alone are no reason for one more run of a random scenario.
+TEST(Bundled, TokensInFrontAreRunWhereAQueryLeavesThemOut) {
+  const auto of = [](const char* steps) {
+    return model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+        "cache":{"layout":"block","capacity":7,"window_size":3},"steps":)" +
+                                 std::string(steps) + "}");
+  };
+  const Property& property = *find_property("positions.out_of_sight");
+  const auto judged = [&](const char* steps, Case::Mode mode, int& opened) {
+    CountingTarget target(make_promise_breaker({}));
+    Case c(target, of(steps), mode);
+    const Verdict verdict = judge(c, property).verdict;
+    opened = target.opened;
+    return verdict;
+  };
+  int opened = 0;
+  EXPECT_EQ(judged(R"([{"append":2}])", Case::Mode::bundled, opened), Verdict::skipped);
+  EXPECT_EQ(opened, 1);
+  EXPECT_EQ(judged(R"([{"append":2}])", Case::Mode::alone, opened), Verdict::skipped);
+  EXPECT_EQ(opened, 2);
+  EXPECT_EQ(judged(R"([{"append":3}])", Case::Mode::bundled, opened), Verdict::passed);
+  EXPECT_EQ(opened, 2);
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 // Rows that runs share are those that the fill gives each of them.
 #include "properties/drawn_rows.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "model/element_type.h"
+#include "model/mask.h"
 #include "model/scenario_json.h"
 
 namespace kvcheck::properties {
@@ -168,6 +170,102 @@ TEST(DrawnRows, KeepNothingOfLiterals) {
   literal.fill.kind = model::FillKind::literal;
   EXPECT_FALSE(DrawnRows(literal).fit(literal));
 }
+
+/// A mask over two entries and four heads of two KV heads.
+Scenario masked(const std::string& op, const std::string& mask, const std::string& steps) {
+  return model::parse_scenario(R"({"schema":1,)" + op + R"(,"batch":2,"query_heads":4,
+      "kv_heads":2,"head_size":8,"fill":{"kind":"random","seed":11},"mask":)" +
+                               mask + R"(,"steps":)" + steps + "}");
+}
+
+/// Compares the mask of every append of `s` with its cells.
+void expect_masks_of_the_scenario(const Scenario& s, DrawnRows& rows) {
+  const model::Timeline timeline(s);
+  for (std::size_t step = 0; step < s.steps.size(); ++step) {
+    if (!std::holds_alternative<model::Append>(s.steps[step])) continue;
+    std::vector<std::int64_t> shape = model::mask_shape(s, timeline, step);
+    shape.insert(shape.begin(), 4 - shape.size(), 1);
+    for (std::int64_t b = 0; b < shape[0]; ++b) {
+      for (std::int64_t h = 0; h < shape[1]; ++h) {
+        for (std::int64_t q = 0; q < shape[2]; ++q) {
+          std::vector<double> expected;
+          for (std::int64_t j = 0; j < shape[3]; ++j) {
+            const auto cell = model::mask_cell(s, timeline, step, b, h, q, {j});
+            const bool boolean = s.mask.kind == model::MaskKind::boolean;
+            const double infinity = std::numeric_limits<double>::infinity();
+            expected.push_back(boolean ? !cell.hides : cell.hides ? -infinity : cell.bias);
+          }
+          const auto row = rows.mask_row(s, timeline, step, b, h, q, shape[3]);
+          std::vector<double> got;
+          if (s.mask.kind == model::MaskKind::boolean) {
+            for (const std::byte cell : row) got.push_back(std::to_integer<int>(cell));
+          } else {
+            got = numbers(s, row);
+          }
+          EXPECT_EQ(got, expected)
+              << "step " << step << ", entry " << b << ", head " << h << ", query " << q;
+        }
+      }
+    }
+  }
+}
+
+constexpr const char* kGqa = R"("operator":"gqa","cache":{"layout":"full","capacity":80})";
+constexpr const char* kAttention = R"("operator":"attention","opset":24)";
+
+struct MaskCase {
+  const char *op, *mask;
+};
+
+class EveryMask : public testing::TestWithParam<MaskCase> {};
+
+/// Steps that come later see more columns of the rows that are there, and other entries and lengths
+/// that the first scenario does not have.
+TEST_P(EveryMask, IsSharedByRunsWithOtherSteps) {
+  const auto with = [&](const char* steps) {
+    return masked(GetParam().op, GetParam().mask, steps);
+  };
+  const Scenario whole = with(R"([{"append":4},{"append":[1,3]},{"append":2}])");
+  const Scenario cut = with(R"([{"append":1},{"append":3},{"append":[1,3]},{"append":2}])");
+  const Scenario longer = with(R"([{"append":4},{"append":[1,3]},{"append":20},{"append":40}])");
+  DrawnRows rows(whole);
+  for (const Scenario* s : {&whole, &cut, &longer, &whole}) expect_masks_of_the_scenario(*s, rows);
+}
+
+TEST_P(EveryMask, OfAnotherScenarioIsItsOwn) {
+  const Scenario s = masked(GetParam().op, GetParam().mask, R"([{"append":4},{"append":3}])");
+  Scenario other = s, unmasked = s;
+  other.mask.seed += 1;
+  unmasked.mask = {};
+  DrawnRows rows(s), plain(unmasked);
+  expect_masks_of_the_scenario(s, rows);
+  expect_masks_of_the_scenario(other, rows);
+  expect_masks_of_the_scenario(other, plain);
+}
+
+TEST_P(EveryMask, IsThatOfTheEntryThatRunsAlone) {
+  const Scenario both =
+      masked(GetParam().op, GetParam().mask, R"([{"append":4},{"append":[2,3]}])");
+  Scenario second = both;
+  second.batch = 1;
+  second.fill.first_entry = 1;
+  second.steps = {model::Append{{4}, {4}, 0}, model::Append{{3}, {3}, 0}};
+  DrawnRows rows(both);
+  expect_masks_of_the_scenario(both, rows);
+  expect_masks_of_the_scenario(second, rows);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    DrawnRows, EveryMask,
+    testing::Values(
+        MaskCase{kGqa, R"({"kind":"additive","rank":4,"hidden_percent":40,"seed":3})"},
+        MaskCase{kGqa, R"({"kind":"additive","rank":4,"one_head":true,"empty_rows":true})"},
+        MaskCase{kGqa, R"({"kind":"additive","rank":4,"one_entry":true,"seed":5})"},
+        MaskCase{kAttention, R"({"kind":"boolean","rank":4,"hidden_percent":40,"seed":3})"},
+        MaskCase{kAttention, R"({"kind":"boolean","rank":3,"empty_rows":true,"seed":2})"},
+        MaskCase{kAttention, R"({"kind":"additive","rank":2,"one_query":true,"seed":2})"},
+        MaskCase{kAttention, R"({"kind":"additive","rank":1,"seed":4})"},
+        MaskCase{kAttention, R"({"kind":"boolean","rank":2,"missing_columns":1,"seed":4})"}));
 
 }  // namespace
 }  // namespace kvcheck::properties

@@ -242,5 +242,86 @@ TEST(Execute, InterposesBeforeEachStep) {
                                       "append 1 of 2", "before 2", "before 3", "append 3 of 1"}));
 }
 
+/// Where an interposer makes the requests the scenario's own are not asked for.
+TEST(Execute, RunsTheRequestsThatItsInterposerMakes) {
+  const auto scenario = windowed(R"([{"past":2},{"append":2},{"append":1}])");
+  const model::Timeline timeline(scenario);
+  const model::Fill fill(scenario, timeline);
+  const auto other = windowed(R"([{"past":2},{"append":2},{"append":1}])",
+                              R"(,"fill":{"kind":"random","seed":9})");
+  const model::Timeline other_timeline(other);
+  const model::Fill other_fill(other, other_timeline);
+  DrawnRows rows(other);
+  Interposer interposer;
+  interposer.make_append = [&](std::size_t step, kernels::StepRequest& request) {
+    step_request(other, other_timeline, other_fill, step, rows, request);
+  };
+  interposer.make_load = [&](std::size_t step, kernels::LoadRequest& request) {
+    load_request(other, other_timeline, other_fill, step, rows, request);
+  };
+  const auto target = kernels::make_cpu_naive();
+  const Execution made = execute(*target, scenario, timeline, fill, {.interposer = &interposer});
+  const Execution expected = execute(*target, other, other_timeline, other_fill);
+  ASSERT_TRUE(made.complete && expected.complete);
+  for (const std::size_t step : {1u, 2u}) {
+    EXPECT_TRUE(made.steps[step].result.output->bytes == expected.steps[step].result.output->bytes);
+    EXPECT_TRUE(made.steps[step].result.rows->key.bytes ==
+                expected.steps[step].result.rows->key.bytes);
+  }
+}
+
+/// Requests use the memory of the run before, whatever it held: other types, shapes, a mask.
+TEST(Execute, GivesTheSameAfterAnotherScenario) {
+  const auto plain = windowed(R"([{"past":5},{"append":3},{"append":1}])");
+  const auto masked = model::parse_scenario(R"({"schema":1,"operator":"gqa","batch":2,
+      "head_size":16,"element_type":"f16","cache":{"capacity":12},"poison":"nan",
+      "mask":{"kind":"additive","rank":4,"seed":1},"steps":[{"past":[3,1]},{"append":[4,2]}]})");
+  const Execution first = run(plain), other = run(masked), second = run(plain);
+  ASSERT_TRUE(other.complete);
+  for (std::size_t step = 0; step < 3; ++step) {
+    const auto& a = first.steps[step].result;
+    const auto& b = second.steps[step].result;
+    EXPECT_TRUE(a.rows->key.bytes == b.rows->key.bytes) << step;
+    EXPECT_TRUE(a.rows->value.bytes == b.rows->value.bytes) << step;
+    if (a.output) EXPECT_TRUE(a.output->bytes == b.output->bytes) << step;
+  }
+}
+
+/// The fill's tokens move up behind others, which are none of its own.
+TEST(LoadRequest, PutsMoreTokensInFront) {
+  for (const char* quantised : {"", R"(,"quantisation":{"kind":"int8"})"}) {
+    const auto of = [&](int tokens) {
+      return model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+          "cache":{"layout":"full","capacity":8)" +
+                                   std::string(quantised) +
+                                   R"(},"fill":{"kind":"random","seed":4},"steps":[{"past":)" +
+                                   std::to_string(tokens) + "}]}");
+    };
+    const auto own = of(4), shifted = of(7);
+    const model::Timeline timeline(own), shifted_timeline(shifted);
+    const model::Fill fill(own, timeline);
+    const auto expected = load_request(own, timeline, fill, 0);
+    DrawnRows rows(own);
+    kernels::LoadRequest moved;
+    load_request(shifted, shifted_timeline, fill, 0, rows, moved, 3);
+    EXPECT_EQ(moved.lengths, (std::vector<std::int64_t>{7}));
+    const auto row = [](const kernels::Tensor& tensor, std::size_t r) {
+      const std::size_t width = tensor.bytes.size() / 8;
+      return std::vector<std::byte>(
+          tensor.bytes.begin() + static_cast<std::ptrdiff_t>(r * width),
+          tensor.bytes.begin() + static_cast<std::ptrdiff_t>((r + 1) * width));
+    };
+    for (const auto side : {&kernels::CacheRows::key, &kernels::CacheRows::value}) {
+      for (std::size_t r = 0; r < 4; ++r) {
+        EXPECT_TRUE(row(moved.rows.*side, 3 + r) == row(expected.rows.*side, r)) << r;
+        for (std::size_t front = 0; front < 3; ++front) {
+          EXPECT_FALSE(row(moved.rows.*side, front) == row(expected.rows.*side, r)) << r;
+        }
+      }
+      EXPECT_TRUE(row(moved.rows.*side, 7) == row(expected.rows.*side, 7));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kvcheck::properties
