@@ -27,7 +27,8 @@ std::string why_not(Case& c, const std::vector<Variant>& ways) {
 /// Turns the case along every axis in turn; those that cannot be turned leave `joining`. With
 /// `careful` an axis also leaves whose ways cannot be run.
 std::vector<Variant> turn_all(Case& c, std::vector<const Property*>& joining, bool careful) {
-  std::vector<Variant> ways{unchanged(c)};
+  std::vector<Variant> ways;
+  ways.push_back(unchanged(c));
   std::erase_if(joining, [&](const Property* property) {
     Draw draw = axis_draw(c.scenario(), property->id);
     if (!careful) return !property->axis.turn(c, ways, draw);

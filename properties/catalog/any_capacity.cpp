@@ -50,17 +50,16 @@ bool turn(Case& c, std::vector<Variant>& ways, Draw& draw) {
   std::rotate(capacities.begin(),
               capacities.begin() + first % static_cast<std::int64_t>(capacities.size()),
               capacities.end());
+  std::vector<std::int64_t> before;
+  for (const Variant& way : ways) before.push_back(way.scenario.cache.capacity);
   for (const std::int64_t capacity : capacities) {
-    std::vector<Variant> turned = ways;
-    bool runs = true;
-    for (Variant& way : turned) {
+    const bool runs = std::ranges::all_of(ways, [&](Variant& way) {
       way.scenario.cache.capacity = capacity;
-      runs = runs && rolls_back_as_well(c, way.scenario);
-    }
-    if (!runs) continue;
-    ways = std::move(turned);
-    return true;
+      return rolls_back_as_well(c, way.scenario);
+    });
+    if (runs) return true;
   }
+  for (std::size_t i = 0; i < ways.size(); ++i) ways[i].scenario.cache.capacity = before[i];
   return false;
 }
 

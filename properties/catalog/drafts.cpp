@@ -14,38 +14,40 @@ namespace {
 
 constexpr const char* kPromise = "rollback_bits";
 
-/// The variant with drafts before its steps; empty when none is exact.
-std::optional<Variant> drafted(const Case& c, const Variant& way, bool in_words) {
+/// The variant's scenario with drafts before its steps.
+Drafted drafted(const Case& c, const Variant& way) {
   const bool chunks = way.scenario.batch == 1 || way.scenario.op == model::Operator::attention ||
                       c.capabilities().has("batched_chunks");
-  Drafted with = with_drafts(way.scenario, model::Timeline(way.scenario), chunks);
-  if (with.drafts == 0) return std::nullopt;
-  Variant result = way;
-  if (in_words) result.words = "with drafts that are rolled back (" + with.in_words() + ")";
+  return with_drafts(way.scenario, model::Timeline(way.scenario), chunks);
+}
+
+/// Makes `way` run with the drafts.
+void take_drafts(Variant& way, Drafted&& with) {
   std::vector<StepPair> moved;
   for (std::size_t i = 0; i < with.places.size(); ++i) moved.emplace_back(i, with.places[i]);
-  follow(result.same_state, moved);
-  result.scenario = std::move(with.scenario);
-  return result;
+  follow(way.same_state, moved);
+  way.scenario = std::move(with.scenario);
 }
 
 Judgement judge(Case& c) {
-  const auto way = drafted(c, unchanged(c), true);
-  if (!way) return Judgement::skipped("no draft can be rolled back exactly here");
-  return judge_variants(c, {*way},
+  Variant way = unchanged(c);
+  Drafted with = drafted(c, way);
+  if (with.drafts == 0) return Judgement::skipped("no draft can be rolled back exactly here");
+  way.words = "with drafts that are rolled back (" + with.in_words() + ")";
+  take_drafts(way, std::move(with));
+  return judge_variants(c, {way},
                         {.kind = Kind::rollback_difference,
                          .bitwise = c.capabilities().has(kPromise),
                          .rows_suffice = true});
 }
 
 bool turn(Case& c, std::vector<Variant>& ways, Draw&) {
-  std::vector<Variant> turned;
+  std::vector<Drafted> turned;
   for (const Variant& way : ways) {
-    auto with = drafted(c, way, false);
-    if (!with) return false;
-    turned.push_back(std::move(*with));
+    turned.push_back(drafted(c, way));
+    if (turned.back().drafts == 0) return false;
   }
-  ways = std::move(turned);
+  for (std::size_t i = 0; i < ways.size(); ++i) take_drafts(ways[i], std::move(turned[i]));
   return true;
 }
 
