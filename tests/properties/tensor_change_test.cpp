@@ -40,6 +40,10 @@ TEST(Reorder, MovesSlicesOfOneDimension) {
   Tensor middle = numbered({2, 3, 1});
   reorder(middle, 1, {1, 2, 0});
   EXPECT_EQ(numbers(middle), (std::vector<int>{1, 2, 0, 4, 5, 3}));
+  reorder(middle, 1, {0, 1, 2});
+  EXPECT_EQ(numbers(middle), (std::vector<int>{1, 2, 0, 4, 5, 3}));
+  reorder(middle, 1, {0, 2, 1});
+  EXPECT_EQ(numbers(middle), (std::vector<int>{1, 0, 2, 4, 3, 5}));
 }
 
 /// Two entries of unlike lengths, two KV heads with two query heads each, a mask, sinks.
