@@ -55,18 +55,8 @@ bool hides_row(const Scenario& scenario, std::int64_t entry, std::int64_t head, 
          row_hash(scenario, kHideRow, entry, head, query) % kEmptyRowEvery == 0;
 }
 
-bool hides_pair(int hidden_percent, std::uint64_t row, Position key) {
-  return static_cast<int>(continue_hash(row, key.value) % 100) < hidden_percent;
-}
-
 bool has_biases(const Scenario& scenario) {
   return scenario.mask.kind == MaskKind::additive && !is_position_fill(scenario.fill.kind);
-}
-
-double bias_of(std::uint64_t row, Position key) {
-  // Multiples of 1/32 up to 2 take 7 significant bits, which every element type has.
-  return static_cast<double>(static_cast<std::int64_t>(continue_hash(row, key.value) % 129) - 64) /
-         32.0;
 }
 
 /// Columns of the mask of a step.
@@ -84,14 +74,15 @@ bool mask_hides(const Scenario& scenario, std::int64_t entry, std::int64_t head,
                 Position key) {
   if (scenario.mask.kind == MaskKind::none) return false;
   if (scenario.op == Operator::gqa && query == key) return false;
-  return hides_pair(scenario.mask.hidden_percent, row_hash(scenario, kHidePair, entry, head, query),
-                    key) ||
+  return MaskRow::hides_pair(scenario.mask.hidden_percent,
+                             row_hash(scenario, kHidePair, entry, head, query), key) ||
          hides_row(scenario, entry, head, query);
 }
 
 double mask_bias(const Scenario& scenario, std::int64_t entry, std::int64_t head, Position query,
                  Position key) {
-  return has_biases(scenario) ? bias_of(row_hash(scenario, kBias, entry, head, query), key) : 0;
+  return has_biases(scenario) ? MaskRow::bias_of(row_hash(scenario, kBias, entry, head, query), key)
+                              : 0;
 }
 
 MaskRow::MaskRow(const Scenario& scenario, const Timeline& timeline, std::size_t step,
@@ -117,16 +108,8 @@ MaskRow::MaskRow(const Scenario& scenario, const Timeline& timeline, std::size_t
   if (biased_) biases_ = row_hash(scenario, kBias, entry, head, position);
 }
 
-MaskCell MaskRow::at(Position key) const {
-  if (key.value >= columns_) return {true, 0};
-  if (literal_) return literal_at(key.value);
-  if (key.value != own_ && (hides_all_ || hides_pair(hidden_percent_, pairs_, key))) {
-    return {true, 0};
-  }
-  return {false, biased_ ? bias_of(biases_, key) : 0};
-}
-
 MaskCell MaskRow::literal_at(std::int64_t key) const {
+  if (key >= columns_) return {true, 0};
   const auto& append = std::get<Append>(scenario_.steps[step_]);
   const double element = literal_element(append.tensors.mask, entry_, head_, query_, key);
   if (scenario_.mask.kind == MaskKind::boolean) return {element == 0, 0};

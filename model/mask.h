@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "model/counter_hash.h"
 #include "model/position.h"
 #include "model/scenario.h"
 #include "model/timeline.h"
@@ -45,7 +46,30 @@ class MaskRow {
   MaskRow(const Scenario& scenario, const Timeline& timeline, std::size_t step, std::int64_t entry,
           std::int64_t head, std::int64_t query);
 
-  MaskCell at(Position key) const;
+  MaskCell at(Position key) const {
+    if (literal_) return literal_at(key.value);
+    if (hides(key)) return {true, 0};
+    return {false, biased_ ? bias_of(biases_, key) : 0};
+  }
+
+  /// at(key).hides
+  bool hides(Position key) const {
+    if (literal_) return literal_at(key.value).hides;
+    if (key.value >= columns_) return true;
+    return key.value != own_ && (hides_all_ || hides_pair(hidden_percent_, pairs_, key));
+  }
+
+  /// Whether a pair is hidden whose row's hashes begin with `row`.
+  static bool hides_pair(int hidden_percent, std::uint64_t row, Position key) {
+    return static_cast<int>(continue_hash(row, key.value) % 100) < hidden_percent;
+  }
+  /// The bias of a pair that is not hidden, likewise.
+  static double bias_of(std::uint64_t row, Position key) {
+    // Multiples of 1/32 up to 2 take 7 significant bits, which every element type has.
+    return static_cast<double>(static_cast<std::int64_t>(continue_hash(row, key.value) % 129) -
+                               64) /
+           32.0;
+  }
 
  private:
   MaskCell literal_at(std::int64_t key) const;

@@ -45,7 +45,7 @@ void visible_positions(const Scenario& scenario, const Timeline& timeline, std::
   }
   const MaskRow mask(scenario, timeline, step, entry, head, query);
   const auto look = [&](std::int64_t j) {
-    if (!mask.at({j}).hides) seen.push_back({j});
+    if (!mask.hides({j})) seen.push_back({j});
   };
   for (std::int64_t j = 0; j < sinks_before(scenario.cache, first); ++j) look(j);
   for (std::int64_t j = first; j <= last; ++j) look(j);

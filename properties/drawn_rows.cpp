@@ -275,7 +275,7 @@ std::span<const std::byte> DrawnRows::mask_row(const Scenario& scenario,
   if (boolean) {
     for (std::int64_t j = 0; j < made; ++j) {
       to[static_cast<std::size_t>(j)] =
-          std::byte{row.at({j}).hides ? std::uint8_t{0} : std::uint8_t{1}};
+          std::byte{row.hides({j}) ? std::uint8_t{0} : std::uint8_t{1}};
     }
     return to.first(size_of(columns));
   }

@@ -66,6 +66,8 @@ TEST(Mask, CellsAreHashesOfTheirCoordinates) {
             const bool hidden = hidden_row || counter_hash(plane(1), query, key) % 100 < 30;
             const MaskCell cell = mask_cell(scenario, timeline, 0, entry, head, query, {key});
             ASSERT_EQ(cell.hides, hidden) << query << ' ' << key;
+            const MaskRow row(scenario, timeline, 0, entry, head, query);
+            EXPECT_EQ(row.hides({key}), hidden);
             EXPECT_EQ(mask_hides(scenario, entry, head, {query}, {key}), hidden);
             const auto step = static_cast<std::int64_t>(counter_hash(plane(3), query, key) % 129);
             EXPECT_EQ(cell.bias, hidden ? 0 : static_cast<double>(step - 64) / 32);

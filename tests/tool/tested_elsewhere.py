@@ -181,7 +181,6 @@ TESTED_ELSEWHERE = {
     "properties/catalog/repeat.cpp": PROMISES,
     "properties/catalog/resident_range.cpp": CATALOG,
     "properties/catalog/rollback_exactness.cpp": CATALOG,
-    "properties/catalog/sampled.cpp": CATALOG,
     "properties/catalog/sink_mass.cpp": FEATURES,
     "properties/catalog/softcap_order.cpp": FEATURES,
     "properties/catalog/split_invariance.cpp": CATALOG,
