@@ -190,5 +190,21 @@ TEST(ElementTypes, RowsAreRoundedStoredAndLoadedLikeTheirElements) {
   }
 }
 
+/// At every border between zeros, subnormal and normal numbers, infinity and NaN, whose payloads
+/// stay.
+TEST(ElementTypes, RowsOfF32LoadEveryKindOfPattern) {
+  const std::vector<std::uint32_t> patterns{
+      0x00000000, 0x80000000, 0x00000001, 0x807fffff, 0x00800000, 0x80800000, 0x3f800000,
+      0x7f7fffff, 0x7f800000, 0xff800000, 0x7f800001, 0xff800001, 0x7fc00000, 0xffffffff};
+  std::vector<double> loaded(patterns.size());
+  const auto* bytes = reinterpret_cast<const std::byte*>(patterns.data());
+  load_elements(ElementType::f32, bytes, loaded);
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    const double one = load_element(ElementType::f32, bytes + 4 * i);
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(loaded[i]), std::bit_cast<std::uint64_t>(one))
+        << std::hex << patterns[i];
+  }
+}
+
 }  // namespace
 }  // namespace kvcheck::model
