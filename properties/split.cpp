@@ -14,6 +14,7 @@ Variant one_token_at_a_time(const Variant& way, const std::function<bool(std::si
   split.words = "one token at a time";
   split.scenario.steps.clear();
   std::vector<StepPair> moved;
+  moved.reserve(way.scenario.steps.size());
   for (std::size_t i = 0; i < way.scenario.steps.size(); ++i) {
     const auto* append = std::get_if<Append>(&way.scenario.steps[i]);
     if (!append || !splittable(*append) || !which(i)) {

@@ -35,6 +35,7 @@ Judgement judge_variant(Case& c, const Variant& variant, const VariantJudging& j
 
 Variant unchanged(const Case& c) {
   Variant variant{c.scenario(), {}, "", {}};
+  variant.same_state.reserve(c.scenario().steps.size());
   for (std::size_t i = 0; i < c.scenario().steps.size(); ++i) {
     variant.same_state.emplace_back(i, i);
   }
@@ -43,6 +44,7 @@ Variant unchanged(const Case& c) {
 
 void follow(std::vector<StepPair>& same_state, const std::vector<StepPair>& moved) {
   std::vector<StepPair> result;
+  result.reserve(same_state.size());
   for (const auto& [here, there] : same_state) {
     for (const auto& [before, after] : moved) {
       if (before == there) result.emplace_back(here, after);

@@ -72,6 +72,9 @@ Drafted with_drafts(const Scenario& scenario, const model::Timeline& timeline, b
   drafted.scenario = scenario;
   Scenario& out = drafted.scenario;
   out.steps.clear();
+  // A draft has five moves at most.
+  out.steps.reserve(scenario.steps.size() + 5 * static_cast<std::size_t>(kMostDrafts));
+  drafted.places.reserve(scenario.steps.size());
   const bool buffer = scenario.op == model::Operator::gqa || scenario.nonpad_kv_seqlen;
   const bool limited = buffer && scenario.cache.layout == model::LayoutKind::full;
   const std::int64_t rows =

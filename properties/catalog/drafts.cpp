@@ -24,6 +24,7 @@ Drafted drafted(const Case& c, const Variant& way) {
 /// Makes `way` run with the drafts.
 void take_drafts(Variant& way, Drafted&& with) {
   std::vector<StepPair> moved;
+  moved.reserve(with.places.size());
   for (std::size_t i = 0; i < with.places.size(); ++i) moved.emplace_back(i, with.places[i]);
   follow(way.same_state, moved);
   way.scenario = std::move(with.scenario);

@@ -141,11 +141,13 @@ struct Place {
   std::int64_t entry = 0, query = 0, head = 0;
 };
 
-/// Whether query `query` of `head`, which reads the replaced rows, sees none of them.
-bool untouched(const Case& c, const Chosen& chosen, std::int64_t head, std::int64_t query) {
+/// Whether query `query` of `head`, which reads the replaced rows, sees none of them. `visible` is
+/// memory.
+bool untouched(const Case& c, const Chosen& chosen, std::int64_t head, std::int64_t query,
+               std::vector<Position>& visible) {
   if (query == chosen.query && head == chosen.head) return true;
-  const auto visible =
-      model::visible_positions(c.scenario(), c.timeline(), chosen.step, chosen.entry, head, query);
+  model::visible_positions(c.scenario(), c.timeline(), chosen.step, chosen.entry, head, query,
+                           visible);
   return std::ranges::includes(chosen.visible, visible, {}, &Position::value, &Position::value);
 }
 
@@ -214,16 +216,17 @@ std::optional<Judgement> compare_readers(const Case& c, const Chosen& chosen,
   const std::int64_t group = s.query_heads / s.kv_heads;
   const std::int64_t first = chosen.head / group * group;
   const bool alike = model::heads_see_alike(s);
+  std::vector<Position> visible;
   for (std::int64_t q = 0; q < state.queries; ++q) {
     // The chosen head first: a finding names it where it can.
-    if (!untouched(c, chosen, chosen.head, q)) {
+    if (!untouched(c, chosen, chosen.head, q, visible)) {
       if (alike) continue;
     } else {
       const Place own{chosen.step, chosen.entry, q, chosen.head};
       if (auto leak = compare_heads(c, chosen, own, chosen.head + 1, outputs)) return leak;
     }
     for (std::int64_t h = first; h < first + group; ++h) {
-      if (h == chosen.head || (!alike && !untouched(c, chosen, h, q))) continue;
+      if (h == chosen.head || (!alike && !untouched(c, chosen, h, q, visible))) continue;
       const Place place{chosen.step, chosen.entry, q, h};
       if (auto leak = compare_heads(c, chosen, place, h + 1, outputs)) return leak;
     }
