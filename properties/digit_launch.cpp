@@ -63,13 +63,22 @@ void DigitLaunch::find_lanes() {
   for (std::int64_t b = 0; b < scenario_.batch; ++b) {
     for (std::int64_t h = 0; h < scenario_.kv_heads; ++h) {
       value_of_.push_back(digits ? model::digit_value(scenario_, b, h) : 1);
-      const auto first = static_cast<std::ptrdiff_t>(digit_of_.size());
-      digit_of_.resize(digit_of_.size() + lit_.size(), digits ? kNoDigit : 0);
+      const std::size_t first = digit_of_.size();
+      digit_of_.resize(first + lit_.size(), digits ? kNoDigit : 0);
       for (std::int64_t p = 0; p < length_; ++p) {
         for (std::int64_t d = 0; d < shown_; ++d) {
           lanes_.push_back(digits ? model::digit_lane(scenario_, b, h, {p}, d)
                                   : model::position_lane(scenario_, b, h, {p}));
-          if (digits) digit_of_[static_cast<std::size_t>(first + lanes_.back())] = d;
+        }
+      }
+      if (!digits) continue;
+      // Of every value that a digit may have: a key that is none of the cache's may light any lane.
+      const std::int64_t base = scenario_.value_head_size / shown_;
+      std::int64_t place = 1;
+      for (std::int64_t d = 0; d < shown_; ++d, place *= base) {
+        for (std::int64_t value = 0; value < base; ++value) {
+          const std::int64_t lane = model::digit_lane(scenario_, b, h, {value * place}, d);
+          digit_of_[first + static_cast<std::size_t>(lane)] = d;
         }
       }
     }

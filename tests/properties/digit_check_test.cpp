@@ -69,6 +69,13 @@ TEST(DigitCheck, IsBlindWhereAKeyHidesInTheRounding) {
   EXPECT_TRUE(check_digits(*target, scenario).blind);
 }
 
+TEST(DigitCheck, SeesARowThatIsNoneOfTheCache) {
+  // One key fills its lane; any other key would light another one.
+  const auto scenario = model::parse_scenario(
+      R"({"schema":1,"operator":"gqa","head_size":8,"steps":[{"append":1}]})");
+  EXPECT_FALSE(check_digits(*kernels::make_cpu_naive(), scenario).blind);
+}
+
 /// Two KV heads, each with two keys in two lanes: rotated or not, all lanes look alike.
 model::Scenario two_heads() {
   return model::parse_scenario(R"({"schema":1,"operator":"attention","opset":23,"head_size":2,

@@ -192,6 +192,7 @@ TESTED_ELSEWHERE = {
     "properties/catalog/values.cpp": CATALOG,
     "properties/catalog/visible_set.cpp": CATALOG,
     "properties/catalog/window_equals_full.cpp": PROMISES,
+    "properties/digit_launch.cpp": "tests/properties/digit_check_test.cpp",
     "properties/commands/audit_command.cpp": COMMAND_LINE,
     "properties/commands/bench_command.cpp": BENCH,
     "properties/commands/command.h": "declares what each command defines and tests",
