@@ -114,6 +114,8 @@ OperatorCall::Input* OperatorCall::find(std::string_view name) {
   return const_cast<Input*>(std::as_const(*this).find(name));
 }
 
+std::string Session::last_store(const ElementPlace&) const { return ""; }
+
 Answer<CallResult> Target::call(const OperatorCall&) {
   return Refusal{fmt::format("{} takes no operator calls; open a session", capabilities().name)};
 }

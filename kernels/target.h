@@ -137,6 +137,7 @@ struct Capabilities {
   ///   queryless_append             tokens may be appended without asking a query
   ///   launches                     SessionConfig::launch is obeyed
   ///   operator_calls               Target::call takes the operator's own calls
+  ///   last_store                   Session::last_store answers
   ///   rollback                     newest tokens can be dropped
   ///   checks_rollback              promise: an inexact rollback is refused
   ///   Promises of the same output bits whatever ...
@@ -268,6 +269,8 @@ struct SessionConfig {
   /// threads_bits).
   int threads = 0;
   std::optional<LaunchConfig> launch;
+  /// Session::last_store will be asked, so that stores are recorded (feature last_store).
+  bool record_stores = false;
   std::string isa;  ///< One of Capabilities::isas; empty = the widest (isa_bits).
 };
 
@@ -327,6 +330,16 @@ struct Failure {
 template <class T>
 using Answer = std::variant<T, Refusal, Failure>;
 
+/// One element that a session holds: of the output of its last step, or of its cache.
+struct ElementPlace {
+  enum class Of { output, key, value };
+  Of of = Of::output;
+  std::int64_t entry = 0;
+  std::int64_t head = 0;  ///< Query head of an output, KV head of a row.
+  std::int64_t row = 0;   ///< Query of an output, row of the cache.
+  std::int64_t lane = 0;
+};
+
 /// One batch of sequences and its cache.
 class Session {
  public:
@@ -336,6 +349,10 @@ class Session {
   virtual Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) = 0;
   virtual Answer<std::monostate> load(const LoadRequest& request) = 0;
   virtual Answer<CacheRows> present() = 0;
+  /// What left an element as it is, in words that follow its name: "stored at
+  /// kernels/cuda/decode.cuh:214 by thread 3 of block (0,1,0) of decode_kernel, launch 2". Empty
+  /// where nobody knows: without SessionConfig::record_stores, or where there is no such element.
+  virtual std::string last_store(const ElementPlace& place) const;
 };
 
 class Target {

@@ -87,6 +87,10 @@ class Run {
     return take(session_->rollback(tokens), out, [](std::monostate) {});
   }
 
+  void end(std::size_t step, const StepAnswer& out) {
+    if (interposer_ && interposer_->after) interposer_->after(step, *session_, out.result);
+  }
+
  private:
   void begin(std::size_t step) {
     if (interposer_ && interposer_->before) interposer_->before(step, *session_);
@@ -252,6 +256,7 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
     }
     if (answered && rows && !out.result.rows) answered = run.read_rows(out);
     if (!answered) return execution;
+    run.end(i, out);
   }
   execution.complete = true;
   return execution;

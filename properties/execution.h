@@ -55,6 +55,8 @@ struct Interposer {
   std::function<void(std::size_t step, kernels::LoadRequest&)> load;
   /// Before the step is asked: may ask the target other things.
   std::function<void(std::size_t step, kernels::Session&)> before;
+  /// After the step was answered, with its result: may ask the target other things.
+  std::function<void(std::size_t step, kernels::Session&, const kernels::StepResult&)> after;
 };
 
 struct ExecuteOptions {

@@ -9,6 +9,7 @@
 #include "properties/convert.h"
 #include "properties/diagnosis.h"
 #include "properties/evidence.h"
+#include "properties/last_store.h"
 #include "shrinkers/explain.h"
 
 namespace kvcheck::properties {
@@ -138,7 +139,11 @@ FindingRecord investigate(kernels::Target& target, const Property& property,
     finding.nearest_passing = explanation.nearest_change;
   }
   Judgement last = judge_fresh(target, finding.minimal, property);
-  if (last.verdict != Verdict::failed) last = judgement;
+  if (last.verdict != Verdict::failed) {
+    last = judgement;
+  } else {
+    last.text = with_last_store(target, finding.minimal, last);
+  }
   finding.summary = last.text;
   finding.hash = model::content_hash(finding.minimal);
   finding.evidence = collect_evidence(target, finding.minimal, last);

@@ -203,6 +203,19 @@ RowContent::Match RowContent::match(const kernels::CacheRows& rows, std::int64_t
   return match_in(rows, token.entry, kv_head, row, token);
 }
 
+std::int64_t RowContent::first_other_lane(const kernels::CacheRows& rows, std::int64_t kv_head,
+                                          std::int64_t row, const HeldToken& token) {
+  const bool key = !match(rows, kv_head, row, token).key;
+  const kernels::Tensor& tensor = key ? rows.key : rows.value;
+  const auto found = row_bytes(tensor, token.entry, kv_head, row);
+  const auto nearest = stored(key ? Side::key : Side::value, token, kv_head);
+  const auto at = std::ranges::mismatch(found, nearest).in1 - found.begin();
+  const auto byte = static_cast<std::size_t>(at);
+  return byte == found.size()
+             ? 0
+             : static_cast<std::int64_t>(byte / kernels::element_bytes(tensor.type));
+}
+
 std::optional<HeldToken> RowContent::identify(const kernels::CacheRows& rows, std::int64_t entry,
                                               std::int64_t kv_head, std::int64_t row) {
   const auto key = row_bytes(rows.key, entry, kv_head, row);

@@ -51,6 +51,11 @@ class RowContent {
   Match match_in(const kernels::CacheRows& rows, std::int64_t entry, std::int64_t kv_head,
                  std::int64_t row, const model::HeldToken& token);
 
+  /// Of a row that does not match, key before value: the first stored element that is not the
+  /// nearest one, which of a tie may be the other side. 0 where there is none.
+  std::int64_t first_other_lane(const kernels::CacheRows& rows, std::int64_t kv_head,
+                                std::int64_t row, const model::HeldToken& token);
+
   /// The token of `entry` whose key the row holds; empty when none has this content. Keys are
   /// distinct per token in every fill with enough lanes; the newest match wins.
   std::optional<model::HeldToken> identify(const kernels::CacheRows& rows, std::int64_t entry,

@@ -59,6 +59,10 @@ class WatchedSession : public kernels::Session {
     const Busy busy(*slot_, tick_);
     return session_->present();
   }
+  std::string last_store(const kernels::ElementPlace& place) const override {
+    const Busy busy(*slot_, tick_);
+    return session_->last_store(place);
+  }
 
  private:
   std::unique_ptr<kernels::Session> session_;

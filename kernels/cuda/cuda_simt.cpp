@@ -20,6 +20,7 @@ class CudaSimt final : public Target {
         kernels_(fault == device::Fault::none ? device::simt_kernels()
                                               : device::planted_kernels(fault)) {
     capabilities_.name = std::move(name);
+    capabilities_.features.insert("last_store");
     device::declare_arithmetic(capabilities_, quantised);
   }
 
@@ -32,7 +33,9 @@ class CudaSimt final : public Target {
     if (config.launch) {
       schedule = {*simt::order_from(config.launch->order), config.launch->seed};
     }
-    return device::make_session(std::make_unique<device::SimtMachine>(kernels_, schedule), config);
+    auto machine = std::make_unique<device::SimtMachine>(kernels_, schedule);
+    if (config.record_stores) machine->record_stores();
+    return device::make_session(std::move(machine), config);
   }
 
  private:

@@ -247,6 +247,19 @@ Tensor DeviceAttention::output() const {
   return read;
 }
 
+const std::byte* DeviceAttention::address_of(const ElementPlace& place) const {
+  const auto within = [](std::int64_t at, std::int64_t end) { return at >= 0 && at < end; };
+  if (output_.data() == nullptr || !within(place.entry, config_.batch) ||
+      !within(place.row, queries_) || !within(place.head, config_.query_heads) ||
+      !within(place.lane, config_.value_head_size)) {
+    return nullptr;
+  }
+  const std::int64_t row =
+      (place.entry * queries_ + place.row) * config_.query_heads + place.head;
+  return output_.data() + (row * config_.value_head_size + place.lane) *
+                              static_cast<std::int64_t>(element_bytes(config_.element_type));
+}
+
 void DeviceAttention::release_step() {
   in_use_.clear();
   output_ = {};

@@ -51,6 +51,8 @@ class DeviceAttention {
   void launch(const StepRequest& request, std::span<const EntryPlan> plans);
   /// The outputs of the launch. \pre it has ended
   Tensor output() const;
+  /// Where an element of the outputs is until release_step(); null where there is none.
+  const std::byte* address_of(const ElementPlace& place) const;
   void release_step();
 
  private:

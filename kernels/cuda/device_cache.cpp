@@ -263,4 +263,19 @@ CacheRows DeviceCache::present() const {
   return {tensor(buffer_.key, config_.head_size), tensor(buffer_.value, config_.value_head_size)};
 }
 
+const std::byte* DeviceCache::address_of(const ElementPlace& place) const {
+  const bool key = place.of == ElementPlace::Of::key;
+  const DeviceBuffer& rows = key ? buffer_.key : buffer_.value;
+  const std::int64_t row_bytes = key ? key_row_bytes_ : value_row_bytes_;
+  const auto width = static_cast<std::int64_t>(element_bytes(cache_type(config_)));
+  const auto within = [](std::int64_t at, std::int64_t end) { return at >= 0 && at < end; };
+  if (!within(place.entry, config_.batch) || !within(place.head, config_.kv_heads) ||
+      !within(place.row, buffer_.rows) || !within(place.lane, row_bytes / width)) {
+    return nullptr;
+  }
+  const std::int64_t row =
+      (place.entry * config_.kv_heads + place.head) * buffer_.rows + place.row;
+  return rows.data() + row * row_bytes + place.lane * width;
+}
+
 }  // namespace kvcheck::kernels::device

@@ -52,6 +52,8 @@ class DeviceCache {
   /// Overwrites rows [first_row[b], rows()) of every entry.
   void poison(const PoisonRows& poison);
   CacheRows present() const;
+  /// Where an element of a row is now; null where there is none. \pre place.of is not output
+  const std::byte* address_of(const ElementPlace& place) const;
 
  private:
   /// Keys and values [batch, kv_heads, rows, bytes of a row].

@@ -35,6 +35,13 @@ class Machine {
     (void)begin, (void)bytes;
   }
 
+  /// Which store of a kernel left the byte as it is, to follow what it is: "stored at
+  /// kernels/cuda/decode.cuh:214 by ...". Empty where the machine does not record stores.
+  virtual std::string last_store(const std::byte* address) const {
+    (void)address;
+    return "";
+  }
+
   virtual Queue& queue() = 0;
   virtual const KernelTable& kernels() const = 0;
   /// Waits for every launch so far. \return what went wrong since the last call

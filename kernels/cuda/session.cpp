@@ -24,6 +24,7 @@ class DeviceSession final : public Session {
     if (auto reason = check_step(config_, cache_.lengths(), cache_.rows(), request)) {
       return Refusal{*reason};
     }
+    attention_.release_step();
     if (request.poison) cache_.poison(*request.poison);
     const std::span<const EntryPlan> plans = cache_.plan(request.tokens);
     cache_.place(request);
@@ -60,6 +61,12 @@ class DeviceSession final : public Session {
     return cache_.present();
   }
 
+  std::string last_store(const ElementPlace& place) const override {
+    const std::byte* const at = place.of == ElementPlace::Of::output ? attention_.address_of(place)
+                                                                     : cache_.address_of(place);
+    return at == nullptr || broke_ ? "" : machine_->last_store(at);
+  }
+
  private:
   /// A machine that broke stays broken: nobody knows what its memory holds.
   std::optional<Failure> finish() {
@@ -68,7 +75,8 @@ class DeviceSession final : public Session {
   }
   void release() {
     cache_.release_step();
-    attention_.release_step();
+    // What stored an output can be asked until the next step.
+    if (!config_.record_stores) attention_.release_step();
   }
 
   std::unique_ptr<Machine> machine_;  // Outlives the memory that the others hold.

@@ -6,12 +6,6 @@
 namespace kvcheck::kernels::simt {
 namespace {
 
-/// "kernels/cuda/decode.cuh:120"; an address where the line is not known.
-std::string words(const SourcePlace& place) {
-  if (!place.file.empty()) return fmt::format("{}:{}", place.file, place.line);
-  return place.code == 0 ? "an unknown place" : fmt::format("address {:#x}", place.code);
-}
-
 bool known(const SourcePlace& place) { return !place.file.empty() || place.code != 0; }
 
 }  // namespace
@@ -48,6 +42,11 @@ std::string_view to_string(DefectKind kind) {
   return "defect";
 }
 
+std::string to_string(const SourcePlace& place) {
+  if (!place.file.empty()) return fmt::format("{}:{}", place.file, place.line);
+  return place.code == 0 ? "an unknown place" : fmt::format("address {:#x}", place.code);
+}
+
 std::string repository_path(std::string_view path) {
   constexpr std::string_view kRoom = "kernels/", kTests = "tests/";
   std::size_t at = path.rfind(kRoom);
@@ -62,11 +61,13 @@ std::string repository_path(std::string_view path) {
 SourcePlace place_of(Site site) { return {repository_path(site.file_name()), site.line(), 0}; }
 
 std::string Defect::sentence() const {
-  std::string text = fmt::format("{} at {}", to_string(kind), words(place));
+  std::string text(to_string(kind));
+  if (kind == DefectKind::not_written) return detail.empty() ? text : text + ": " + detail;
+  text += " at " + to_string(place);
   if (known(other)) {
     text += " with ";
     text += other.file == place.file && !other.file.empty() ? fmt::format(":{}", other.line)
-                                                            : words(other);
+                                                            : to_string(other);
   }
   text += fmt::format(", block {}", block);
   if (thread >= 0) {

@@ -34,6 +34,9 @@ struct SourcePlace {
   std::uintptr_t code = 0;  ///< Address of the instruction behind the access; 0 = none.
 };
 
+/// "kernels/cuda/decode.cuh:120"; an address where the line is not known.
+std::string to_string(const SourcePlace& place);
+
 /// The place with its path as it is in the repository.
 SourcePlace place_of(Site site);
 /// What follows the root of the repository: "/home/x/kvcheck/kernels/cuda/decode.cuh" is
@@ -45,7 +48,7 @@ struct Defect {
   SourcePlace place;
   SourcePlace other;  ///< Of a race: the earlier access.
   std::int64_t block = 0;
-  int thread = 0, other_thread = -1;
+  int thread = 0, other_thread = -1;  ///< -1: none. What nobody did has no place and no block.
   std::string detail;  ///< "shared byte 64 of 4096, written by thread 3, then read by thread 40"
   /// "data race at kernels/cuda/decode.cuh:120 with :98, block 0, threads 40 and 3: ..."
   std::string sentence() const;

@@ -210,8 +210,8 @@ Sums multiply_add_bf16(Sums d, Words a, Words b, Site site) {
 }
 
 void run_kernel(Queue& queue, void (*body)(const void*), const LaunchShape& shape,
-                const void* parameters) {
-  static_cast<simt::SimtQueue&>(queue).run(body, shape, parameters);
+                const void* parameters, const void* kernel) {
+  static_cast<simt::SimtQueue&>(queue).run(body, shape, parameters, kernel);
 }
 
 }  // namespace kvcheck::kernels::device

@@ -175,9 +175,9 @@ float smaller(float a, float b);
 
 // ---- Launches ----------------------------------------------------------------------------------
 
-/// Runs body(parameters) as every thread. \pre the queue is a simt::SimtQueue
+/// Runs body(parameters), which calls `kernel`, as every thread. \pre the queue is a simt::SimtQueue
 void run_kernel(Queue& queue, void (*body)(const void*), const LaunchShape& shape,
-                const void* parameters);
+                const void* parameters, const void* kernel);
 
 // Static: the same name stands for another function in the translation units of the other world.
 template <class Parameters>
@@ -193,7 +193,7 @@ static void launch(Queue& queue, void (*kernel)(Parameters), const LaunchShape& 
     }
   };
   const Call call{kernel, parameters};
-  run_kernel(queue, &Call::run, shape, &call);
+  run_kernel(queue, &Call::run, shape, &call, reinterpret_cast<const void*>(kernel));
 }
 
 }  // namespace kvcheck::kernels::device

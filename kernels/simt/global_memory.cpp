@@ -99,14 +99,18 @@ void GlobalMemory::State::begin_launch(std::size_t shared_bytes) {
   }
 }
 
-Region* GlobalMemory::State::find(std::uintptr_t address) {
-  const auto holds = [address](const std::unique_ptr<Region>& region) {
-    return address - region->begin < region->bytes;
-  };
+Region* GlobalMemory::State::allocation_of(std::uintptr_t address) const {
   const auto after = regions.upper_bound(address);
-  if (after != regions.begin() && holds(std::prev(after)->second)) {
-    return std::prev(after)->second.get();
-  }
+  if (after == regions.begin()) return nullptr;
+  Region* const region = std::prev(after)->second.get();
+  return region->holds(address, 1) ? region : nullptr;
+}
+
+Region* GlobalMemory::State::find(std::uintptr_t address) {
+  if (Region* const region = allocation_of(address)) return region;
+  const auto holds = [address](const std::unique_ptr<Region>& region) {
+    return region->holds(address, 1);
+  };
   if (constants.empty()) ::dl_iterate_phdr(add_constants, &constants);
   const auto found = std::find_if(constants.begin(), constants.end(), holds);
   return found == constants.end() ? nullptr : found->get();
@@ -150,9 +154,7 @@ void GlobalMemory::begin_step() {
 
 std::optional<Defect> GlobalMemory::check_written(const void* begin, std::size_t bytes) const {
   const std::uintptr_t first = number_of(begin);
-  const auto after = state_->regions.upper_bound(first);
-  const Region* const region =
-      after == state_->regions.begin() ? nullptr : std::prev(after)->second.get();
+  const Region* const region = state_->allocation_of(first);
   if (region == nullptr || !region->holds(first, bytes) || region->allocation.use != Use::output) {
     throw std::invalid_argument("GlobalMemory::check_written: not within one output");
   }
@@ -169,12 +171,28 @@ std::optional<Defect> GlobalMemory::check_written(const void* begin, std::size_t
   return std::nullopt;
 }
 
+void GlobalMemory::record_stores() {
+  if (state_->log == nullptr) state_->log = std::make_unique<StoreLog>();
+}
+
+std::optional<LastStore> GlobalMemory::last_store(const void* address) const {
+  const Region* const region = state_->allocation_of(number_of(address));
+  if (region == nullptr || region->stores.empty()) return std::nullopt;
+  const std::uint32_t number = region->stores[number_of(address) - region->begin];
+  if (number == 0) return std::nullopt;
+  return state_->log->at(number);
+}
+
+void GlobalMemory::forget_stores(const void* begin, std::size_t bytes) {
+  Region* const region = state_->allocation_of(number_of(begin));
+  if (region == nullptr || region->stores.empty()) return;
+  const auto first = static_cast<std::ptrdiff_t>(number_of(begin) - region->begin);
+  std::fill_n(region->stores.begin() + first, bytes, 0);
+}
+
 const Allocation* GlobalMemory::find(const void* address) const {
-  const std::uintptr_t at = number_of(address);
-  const auto after = state_->regions.upper_bound(at);
-  if (after == state_->regions.begin()) return nullptr;
-  const Region& region = *std::prev(after)->second;
-  return region.holds(at, 1) ? &region.allocation : nullptr;
+  const Region* const region = state_->allocation_of(number_of(address));
+  return region == nullptr ? nullptr : &region->allocation;
 }
 
 const Allocation* GlobalMemory::nearest(const void* address) const {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/simt/defect.h"
+#include "kernels/simt/store_log.h"
 
 namespace kvcheck::kernels::simt {
 
@@ -42,6 +43,15 @@ class GlobalMemory {
   /// The first byte of [begin, begin + bytes), all of one output, that no launch has written since
   /// begin_step(). Rows that a step must leave alone are not asked for.
   std::optional<Defect> check_written(const void* begin, std::size_t bytes) const;
+
+  /// From now on the last store to each byte is kept for as long as its allocation lives, of
+  /// launches under Checks::memory. Takes 4 bytes for each byte, and time for each store.
+  void record_stores();
+  /// The store of a kernel that left the byte as it is; empty where none did since record_stores(),
+  /// or the host has written the byte since.
+  std::optional<LastStore> last_store(const void* address) const;
+  /// The host has written these bytes, all of one allocation.
+  void forget_stores(const void* begin, std::size_t bytes);
 
   /// The allocation that holds the byte; null where none does.
   const Allocation* find(const void* address) const;

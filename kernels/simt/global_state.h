@@ -9,6 +9,7 @@
 
 #include "kernels/simt/global_memory.h"
 #include "kernels/simt/shadow.h"
+#include "kernels/simt/store_log.h"
 
 namespace kvcheck::kernels::simt {
 
@@ -40,6 +41,8 @@ struct Region {
   std::size_t bytes = 0;
   bool constant = false;  ///< Read-only data of the program, no allocation.
   ZeroPages word_pages, mark_pages;
+  /// Of each byte the number of its last store in the log, 0 = none; empty where none was recorded.
+  std::vector<std::uint32_t> stores;
 
   std::size_t words() const { return (bytes + 3) / 4; }
   /// Null for memory that is only read.
@@ -57,10 +60,13 @@ struct GlobalMemory::State {
   std::vector<Word> shared_words;
   std::vector<Mark> shared_marks;
   std::vector<std::unique_ptr<Region>> constants;
+  std::unique_ptr<StoreLog> log;  ///< Null unless stores are recorded.
 
   /// A launch begins: shadows are there, and outputs count as not written by it.
   void begin_launch(std::size_t shared_bytes);
   void resize_shared(std::size_t words);
+  /// The allocation that holds the byte; null where there is none.
+  Region* allocation_of(std::uintptr_t address) const;
   /// The allocation or the constants that hold the byte; null where there is none.
   Region* find(std::uintptr_t address);
 };

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/simt/global_state.h"
 #include "kernels/simt/random.h"
 #include "kernels/simt/runner.h"
 
@@ -40,7 +41,7 @@ std::string beyond_limits(const device::LaunchShape& shape) {
 }  // namespace
 
 void SimtQueue::run(void (*body)(const void*), const device::LaunchShape& shape,
-                    const void* parameters) {
+                    const void* parameters, const void* kernel) {
   // The schedule's seed and the number of the launch, mixed.
   Random mixed(schedule_.seed);
   Random seeds(mixed.next() ^ launches_++);
@@ -51,12 +52,19 @@ void SimtQueue::run(void (*body)(const void*), const device::LaunchShape& shape,
     defects_.push_back(std::move(defect));
     return;
   }
+  kernels_.push_back(kernel != nullptr ? kernel : reinterpret_cast<const void*>(body));
+  if (StoreLog* const log = memory_->state().log.get()) {
+    log->begin_launch(kernels_.back(), shape.grid);
+  }
   Monitor monitor(checks_, shape, *memory_);
   Runner::of_this_thread().run(body, shape, parameters, schedule_.order, seeds.next(), monitor);
   for (Defect& defect : monitor.finish()) defects_.push_back(std::move(defect));
   counters_.add(monitor.counters());
 }
 
-std::vector<Defect> SimtQueue::take_defects() { return std::exchange(defects_, {}); }
+std::vector<Defect> SimtQueue::take_defects() {
+  kernels_.clear();
+  return std::exchange(defects_, {});
+}
 
 }  // namespace kvcheck::kernels::simt

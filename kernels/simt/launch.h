@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "kernels/cuda/element.h"
@@ -23,10 +24,14 @@ class SimtQueue final : public device::Queue {
   /// Runs body(parameters) as every thread of the launch. Each launch of a queue runs under a
   /// seed of its own, made from the schedule's and its number. After a defect that leaves a block
   /// stuck (deadlock, divergence) the rest of the launch is given up.
-  void run(void (*body)(const void*), const device::LaunchShape& shape, const void* parameters);
+  /// \param kernel the code that `body` calls, for its name; null = body itself
+  void run(void (*body)(const void*), const device::LaunchShape& shape, const void* parameters,
+           const void* kernel = nullptr);
 
   /// Defects of all launches since the last call.
   std::vector<Defect> take_defects();
+  /// The code of the kernels that were launched since then, in order.
+  std::span<const void* const> kernels() const { return kernels_; }
   const Counters& counters() const { return counters_; }
 
  private:
@@ -36,6 +41,7 @@ class SimtQueue final : public device::Queue {
   std::uint64_t launches_ = 0;
   Counters counters_;
   std::vector<Defect> defects_;
+  std::vector<const void*> kernels_;
 };
 
 }  // namespace kvcheck::kernels::simt

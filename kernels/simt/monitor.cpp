@@ -106,6 +106,7 @@ bool Monitor::State::access_global(const Step& step) {
     groups.add(step.thread, step.site, traffic, step.address, step.bytes);
   }
   const std::size_t offset = step.address - region.begin;
+  if (step.write && memory.log != nullptr) record_store(step, region, offset);
   if (region.allocation.use != Use::input) {
     access_words(step, region, offset);
   } else if (step.write && wants(DefectKind::input_written, step, 0)) {
@@ -113,6 +114,14 @@ bool Monitor::State::access_global(const Step& step) {
         "byte " + std::to_string(offset) + " of '" + region.allocation.name + "'");
   }
   return true;
+}
+
+void Monitor::State::record_store(const Step& step, Region& region, std::size_t offset) {
+  const Sites::Entry& entry = sites[step.site];
+  region.stores.resize(region.bytes);
+  const std::uint32_t number =
+      memory.log->number({entry.code, entry.site, block, 0, step.thread});
+  std::fill_n(region.stores.begin() + static_cast<std::ptrdiff_t>(offset), step.bytes, number);
 }
 
 void Monitor::State::access_words(const Step& step, Region& region, std::size_t offset) {

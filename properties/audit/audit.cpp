@@ -11,6 +11,7 @@
 
 #include "properties/audit/right_kinds.h"
 #include "properties/audit/scenario_source.h"
+#include "properties/last_store.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -80,12 +81,15 @@ class Walk {
       if (!scenario) continue;
       ++judged_;
       failures = failures_on(target_, *scenario, source_.random(index), alone_);
+      scenario_ = *scenario;
       return true;
     }
     return false;
   }
 
   std::int64_t judged() const { return judged_; }
+  /// The one that was judged last.
+  const model::Scenario& scenario() const { return scenario_; }
   double seconds() const { return seconds_since(start_); }
 
  private:
@@ -96,6 +100,7 @@ class Walk {
   Clock::time_point start_ = Clock::now();
   std::uint64_t index_ = 0;
   std::int64_t judged_ = 0;
+  model::Scenario scenario_;
 };
 
 void note(const std::vector<Failure>& failures, SubjectResult& result) {
@@ -104,8 +109,8 @@ void note(const std::vector<Failure>& failures, SubjectResult& result) {
   }
 }
 
-/// Whether one of the failures names the right kind; takes it over.
-bool kills(const std::vector<Failure>& failures, SubjectResult& result) {
+/// The first of the failures that names the right kind; takes it over. Null where none does.
+const Judgement* kills(const std::vector<Failure>& failures, SubjectResult& result) {
   for (const Failure& failure : failures) {
     const std::string finding(to_string(failure.judgement.kind));
     if (failure.judgement.verdict == Verdict::failed &&
@@ -113,8 +118,7 @@ bool kills(const std::vector<Failure>& failures, SubjectResult& result) {
       result.killed = true;
       result.by = failure.property->id;
       result.finding = finding;
-      result.sentence = failure.judgement.text;
-      return true;
+      return &failure.judgement;
     }
     if (result.first.empty()) {
       result.first = fmt::format("{} {}", failure.property->id,
@@ -123,7 +127,7 @@ bool kills(const std::vector<Failure>& failures, SubjectResult& result) {
                                      : finding);
     }
   }
-  return false;
+  return nullptr;
 }
 
 /// Judges faults by one property alone until it has seen enough of them.
@@ -219,7 +223,10 @@ SubjectResult audit_subject(const Subject& subject, const AuditOptions& options)
   std::vector<Failure> failures;
   while (!result.killed && walk.next(failures)) {
     note(failures, result);
-    if (kills(failures, result)) result.seconds = walk.seconds();
+    if (const Judgement* const judgement = kills(failures, result)) {
+      result.seconds = walk.seconds();
+      result.sentence = with_last_store(*target, walk.scenario(), *judgement);
+    }
   }
   result.scenarios = walk.judged();
   if (!result.killed) {

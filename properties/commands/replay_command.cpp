@@ -11,6 +11,7 @@
 #include "model/scenario_json.h"
 #include "properties/convert.h"
 #include "properties/finding.h"
+#include "properties/last_store.h"
 #include "properties/run_folder.h"
 #include "properties/search.h"
 #include "shrinkers/corpus.h"
@@ -128,6 +129,7 @@ Replay replay_on(kernels::Target& target, const shrinkers::CorpusEntry& entry) {
     }
     if (replay.outcome == Outcome::reproduced) break;
   }
+  replay.judgement.text = with_last_store(target, entry.scenario, replay.judgement);
   return replay;
 }
 
