@@ -34,9 +34,10 @@ std::string words(std::size_t step, const ElementPlace& place, const std::string
         "; after step {} lane {} of the output (batch entry {}, query {}, head {}) was {}", step,
         place.lane, place.entry, place.row, place.head, store);
   }
-  return fmt::format("; after step {} lane {} of the {} in row {} (batch entry {}, KV head {}) was {}",
-                     step, place.lane, place.of == ElementPlace::Of::key ? "key" : "value",
-                     place.row, place.entry, place.head, store);
+  return fmt::format(
+      "; after step {} lane {} of the {} in row {} (batch entry {}, KV head {}) was {}", step,
+      place.lane, place.of == ElementPlace::Of::key ? "key" : "value", place.row, place.entry,
+      place.head, store);
 }
 
 /// Follows one run, and asks of the first number of a place that is wrong.
@@ -100,8 +101,8 @@ class Question {
       for (std::int64_t q = 0; asks_entry(b) && q < state.queries; ++q) {
         for (std::int64_t h = 0; h < s.query_heads; ++h) {
           for (std::int64_t l = 0; asks_head(h) && l < s.value_head_size; ++l) {
-            const double ratio = c_.oracle().bound_ratio(step, b, q, h, l,
-                                                         output_at(*result.output, b, q, h, l));
+            const double ratio =
+                c_.oracle().bound_ratio(step, b, q, h, l, output_at(*result.output, b, q, h, l));
             if (worst && ratio <= std::max(worst_ratio, 1.0)) continue;
             worst = ElementPlace{ElementPlace::Of::output, b, h, q, l};
             worst_ratio = ratio;

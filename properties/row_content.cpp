@@ -1,6 +1,7 @@
 // Bytes and ranges of tokens.
 #include "properties/row_content.h"
 
+#include <algorithm>
 #include <cstring>
 #include <variant>
 

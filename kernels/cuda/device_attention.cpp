@@ -254,8 +254,7 @@ const std::byte* DeviceAttention::address_of(const ElementPlace& place) const {
       !within(place.lane, config_.value_head_size)) {
     return nullptr;
   }
-  const std::int64_t row =
-      (place.entry * queries_ + place.row) * config_.query_heads + place.head;
+  const std::int64_t row = (place.entry * queries_ + place.row) * config_.query_heads + place.head;
   return output_.data() + (row * config_.value_head_size + place.lane) *
                               static_cast<std::int64_t>(element_bytes(config_.element_type));
 }

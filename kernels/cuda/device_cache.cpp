@@ -273,8 +273,7 @@ const std::byte* DeviceCache::address_of(const ElementPlace& place) const {
       !within(place.row, buffer_.rows) || !within(place.lane, row_bytes / width)) {
     return nullptr;
   }
-  const std::int64_t row =
-      (place.entry * config_.kv_heads + place.head) * buffer_.rows + place.row;
+  const std::int64_t row = (place.entry * config_.kv_heads + place.head) * buffer_.rows + place.row;
   return rows.data() + row * row_bytes + place.lane * width;
 }
 

@@ -175,7 +175,8 @@ float smaller(float a, float b);
 
 // ---- Launches ----------------------------------------------------------------------------------
 
-/// Runs body(parameters), which calls `kernel`, as every thread. \pre the queue is a simt::SimtQueue
+/// Runs body(parameters), which calls `kernel`, as every thread. \pre the queue is a
+/// simt::SimtQueue
 void run_kernel(Queue& queue, void (*body)(const void*), const LaunchShape& shape,
                 const void* parameters, const void* kernel);
 

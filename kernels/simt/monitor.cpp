@@ -119,8 +119,7 @@ bool Monitor::State::access_global(const Step& step) {
 void Monitor::State::record_store(const Step& step, Region& region, std::size_t offset) {
   const Sites::Entry& entry = sites[step.site];
   region.stores.resize(region.bytes);
-  const std::uint32_t number =
-      memory.log->number({entry.code, entry.site, block, 0, step.thread});
+  const std::uint32_t number = memory.log->number({entry.code, entry.site, block, 0, step.thread});
   std::fill_n(region.stores.begin() + static_cast<std::ptrdiff_t>(offset), step.bytes, number);
 }
 

@@ -16,8 +16,8 @@ std::uint32_t StoreLog::number(Record record) {
   std::uint32_t& latest = latest_[static_cast<std::size_t>(record.thread)];
   if (latest != 0) {
     const Record& last = records_[latest - 1];
-    const bool same_line = last.site.file_name() == record.site.file_name() &&
-                           last.site.line() == record.site.line();
+    const bool same_line =
+        last.site.file_name() == record.site.file_name() && last.site.line() == record.site.line();
     if (same_line && last.code == record.code && last.block == record.block &&
         last.launch == record.launch) {
       return latest;
@@ -31,8 +31,8 @@ std::uint32_t StoreLog::number(Record record) {
 LastStore StoreLog::at(std::uint32_t number) const {
   const Record& record = records_[number - 1];
   LastStore store;
-  store.place =
-      record.site.line() > 0 ? place_of(record.site) : place_of(record.code);
+  store.place = record.site.line() > 0 ? place_of(record.site) : place_of(record.code);
+  store.caller = outer_place_of(record.code);
   store.launch = record.launch;
   store.thread = record.thread;
   if (record.launch == 0) return store;  // A monitor without a queue: no launch was announced.
@@ -46,9 +46,12 @@ LastStore StoreLog::at(std::uint32_t number) const {
 }
 
 std::string LastStore::sentence() const {
-  return fmt::format("stored at {} by thread {} of block ({},{},{}){}, launch {}",
-                     to_string(place), thread, block.x, block.y, block.z,
-                     kernel.empty() ? "" : " of " + kernel, launch);
+  const bool called =
+      !caller.file.empty() && (caller.file != place.file || caller.line != place.line);
+  return fmt::format("stored at {}{} by thread {} of block ({},{},{}){}, launch {}",
+                     to_string(place), called ? ", called at " + to_string(caller) + "," : "",
+                     thread, block.x, block.y, block.z, kernel.empty() ? "" : " of " + kernel,
+                     launch);
 }
 
 }  // namespace kvcheck::kernels::simt

@@ -15,12 +15,13 @@ namespace kvcheck::kernels::simt {
 /// The store of a kernel that came last to a byte.
 struct LastStore {
   SourcePlace place;
+  SourcePlace caller;       ///< In the function that `place` is inlined into; may be the same.
   std::string kernel;       ///< "decode_kernel"; empty where the program carries no names.
   std::int64_t launch = 0;  ///< Of those since the log began, from 1 on.
   device::Index3 block;
   int thread = 0;
-  /// "stored at kernels/cuda/decode.cuh:214 by thread 3 of block (0,1,0) of decode_kernel, launch
-  /// 2".
+  /// "stored at kernels/cuda/row_tile.cuh:112, called at kernels/cuda/decode.cuh:214, by thread 3
+  /// of block (0,1,0) of decode_kernel, launch 2".
   std::string sentence() const;
 };
 

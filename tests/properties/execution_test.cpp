@@ -233,13 +233,16 @@ TEST(Execute, InterposesBeforeEachStep) {
   interposer.load = [&](std::size_t step, kernels::LoadRequest& request) {
     seen.push_back("load " + std::to_string(step) + " of " + std::to_string(request.lengths[0]));
   };
+  interposer.after = [&](std::size_t step, kernels::Session&, const kernels::StepResult& result) {
+    seen.push_back("after " + std::to_string(step) + (result.rows ? "" : " without rows"));
+  };
   const auto target = kernels::make_cpu_naive();
   const Execution execution = execute(*target, scenario, timeline, model::Fill(scenario, timeline),
                                       {.threads = 2, .interposer = &interposer});
   EXPECT_TRUE(execution.complete);
-  EXPECT_EQ(seen,
-            (std::vector<std::string>{"open 2", "before 0", "load 0 of 2", "before 1",
-                                      "append 1 of 2", "before 2", "before 3", "append 3 of 1"}));
+  EXPECT_EQ(seen, (std::vector<std::string>{"open 2", "before 0", "load 0 of 2", "after 0",
+                                            "before 1", "append 1 of 2", "after 1", "before 2",
+                                            "after 2", "before 3", "append 3 of 1", "after 3"}));
 }
 
 /// Where an interposer makes the requests the scenario's own are not asked for.

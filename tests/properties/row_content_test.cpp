@@ -57,6 +57,17 @@ TEST_F(RowContentTest, TellsKeysFromValues) {
   EXPECT_FALSE(match.value);
 }
 
+TEST_F(RowContentTest, NamesTheLaneThatDiffersKeysFirst) {
+  const model::HeldToken token{1, {{2}, 0}, 0};
+  EXPECT_EQ(content_.first_other_lane(rows_, 1, 2, token), 0);
+  // Rows of 8 lanes of f32: row 2 of KV head 1 of entry 1.
+  const std::size_t row = ((1 * 2 + 1) * 6 + 2) * 32;
+  rows_.value.bytes[row + 5 * 4 + 1] ^= std::byte{1};
+  EXPECT_EQ(content_.first_other_lane(rows_, 1, 2, token), 5);
+  rows_.key.bytes[row + 7 * 4 + 3] ^= std::byte{1};
+  EXPECT_EQ(content_.first_other_lane(rows_, 1, 2, token), 7);
+}
+
 TEST_F(RowContentTest, NamesTheStepThatBroughtAToken) {
   EXPECT_EQ(content_.held(2, 0, {3}).step, 2u);
   EXPECT_EQ(content_.held(2, 0, {3}).token.generation, 1);

@@ -168,7 +168,13 @@ TEST(CudaSimt, AnOutputThatNobodyWroteIsADefect) {
   const Failure failure = failure_in(
       std::get<std::unique_ptr<Session>>(opened)->step(Sequence(config).request({1}, {1})));
   EXPECT_EQ(failure.kind, Failure::Kind::defect);
-  EXPECT_NE(failure.detail.find("byte 0 of 4 of 'output' was to be written"), std::string::npos)
+  EXPECT_EQ(failure.detail.find("not written: byte 0 of 4 of 'output' was to be written, and no "
+                                "launch did; launched were unfused_scores_kernel "
+                                "(kernels/cuda/unfused.cuh:"),
+            0u)
+      << failure.detail;
+  EXPECT_NE(failure.detail.find("), unfused_values_kernel (kernels/cuda/unfused.cuh:"),
+            std::string::npos)
       << failure.detail;
   auto healthy = make_cuda_simt()->open(config);
   EXPECT_TRUE(std::holds_alternative<StepResult>(

@@ -82,6 +82,32 @@ TEST(SimtMachine, ManyDefectsAreCounted) {
   EXPECT_TRUE(often.ends_with("; and " + std::to_string(more) + " more")) << often;
 }
 
+TEST(SimtMachine, TellsTheLastStoreWhereStoresAreRecorded) {
+  SimtMachine machine(simt_kernels(), {});
+  machine.record_stores();
+  const std::vector<float> numbers(4, 0.5F);
+  const DeviceBuffer key(machine, 16, Use::read_write, "key cache");
+  const DeviceBuffer value(machine, 16, Use::read_write, "value cache");
+  machine.write(key.data(), std::as_bytes(std::span(numbers)));
+  const AppendEntry one{key.data(), value.data(), 16, 16, 0, 1};
+  const DeviceBuffer entries = uploaded(machine, std::span(&one, 1), "appends");
+  const DeviceBuffer fresh = uploaded(machine, std::span<const float>(numbers), "new rows");
+  AppendParameters parameters{};
+  parameters.entries = entries.as<const AppendEntry>();
+  parameters.key = parameters.value = fresh.data();
+  parameters.tokens = parameters.batch = parameters.kv_heads = 1;
+  parameters.head_size = parameters.value_head_size = 2;
+  machine.kernels().append(machine.queue(), parameters);
+  EXPECT_FALSE(machine.finish().has_value());
+  const std::string store = machine.last_store(value.data());
+  EXPECT_EQ(store.find("stored at kernels/cuda/append.cuh:"), 0u) << store;
+  EXPECT_NE(store.find(" of block (0,0,0) of append_kernel, launch 1"), std::string::npos) << store;
+  EXPECT_EQ(machine.last_store(key.data() + 8), "stored by no kernel");
+  machine.write(value.data(), std::as_bytes(std::span(numbers)));
+  EXPECT_EQ(machine.last_store(value.data()), "stored by no kernel");
+  EXPECT_EQ(SimtMachine(simt_kernels(), {}).last_store(nullptr), "");
+}
+
 TEST(SimtMachine, ABufferIsReleasedWithItsOwner) {
   SimtMachine machine(simt_kernels(), {});
   DeviceBuffer buffer(machine, 16, Use::scratch, "scratch");

@@ -39,6 +39,9 @@ TEST(Defect, SentenceOfOnePlace) {
   EXPECT_EQ(defect.sentence(), "out of bounds at address 0x1234, block 7, thread 5");
   defect.place.code = 0;
   EXPECT_EQ(defect.sentence(), "out of bounds at an unknown place, block 7, thread 5");
+  defect.kind = DefectKind::not_written;
+  defect.detail = "byte 4";
+  EXPECT_EQ(defect.sentence(), "not written: byte 4");
 }
 
 TEST(Defect, PathsBeginAtTheRoom) {

@@ -96,6 +96,7 @@ KV_KERNEL void move_rows(Buffers p) {
   commit_copies();
   wait_copies<0>();
   sync_block();
+  simt::next_line_is(0);
   if (t >= 32) store_packet(p.cache + (t - 32) * 4, load_packet(bytes + (t - 32) * 16));
 }
 
@@ -121,12 +122,15 @@ KV_KERNEL void narrow_neighbours(Buffers p) {
   halves[t] = static_cast<std::uint16_t>(t);
   quarters[t] = static_cast<std::uint8_t>(t);
   halves[t] = static_cast<std::uint16_t>(halves[t] + quarters[t]);
+  simt::next_line_is(0);
   rows[t] = halves[t];
 }
 
 /// Blocks share a counter and nothing else.
 KV_KERNEL void counter_of_blocks(Buffers p) {
+  simt::next_line_is(1);
   atomic_add(p.counter, 1u);
+  simt::next_line_is(0);
   p.output[block_index().x * block_threads() + thread_index()] = p.input[thread_index()];
 }
 
