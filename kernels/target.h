@@ -349,9 +349,10 @@ class Session {
   virtual Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) = 0;
   virtual Answer<std::monostate> load(const LoadRequest& request) = 0;
   virtual Answer<CacheRows> present() = 0;
-  /// What left an element as it is, in words that follow its name: "stored at
-  /// kernels/cuda/decode.cuh:214 by thread 3 of block (0,1,0) of decode_kernel, launch 2". Empty
-  /// where nobody knows: without SessionConfig::record_stores, or where there is no such element.
+  /// What left an element as it is, in words that follow "was": "stored at
+  /// kernels/cuda/append.cuh:36 by thread 3 of block (0,0,0) of append_kernel ...", "stored by no
+  /// kernel". Empty where nobody knows: without SessionConfig::record_stores, or where there is no
+  /// such element.
   virtual std::string last_store(const ElementPlace& place) const;
 };
 

@@ -27,6 +27,8 @@ struct Judgement {
   /// The rule that was broken, where findings of one property and kind differ by it; part of the
   /// signature.
   std::string rule{};
+  /// The number that is wrong after the step of the hint, where a run of another kind showed it.
+  std::optional<kernels::ElementPlace> element{};
 
   static Judgement skipped(std::string reason) {
     return {Verdict::skipped, Kind::over_bound, std::move(reason), {}, 0};

@@ -43,16 +43,18 @@ std::string words(std::size_t step, const ElementPlace& place, const std::string
 /// Follows one run, and asks of the first number of a place that is wrong.
 class Question {
  public:
-  Question(Case& c, const shrinkers::Hint& hint)
+  Question(Case& c, const Judgement& judgement)
       : c_(c),
-        hint_(hint),
+        hint_(judgement.hint),
+        element_(judgement.element),
         content_(c.scenario(), c.timeline(), c.fill(), c.roundoff(),
                  c.oracle().operands(c.roundoff())) {}
 
   void after(std::size_t step, kernels::Session& session, const kernels::StepResult& result) {
     if (!words_.empty() || !c_.timeline().steps()[step].defined) return;
-    std::optional<ElementPlace> place = wrong_row(step, result);
-    if (!place && step == static_cast<std::size_t>(hint_.step)) place = worst_output(step, result);
+    const bool last = step == static_cast<std::size_t>(hint_.step);
+    std::optional<ElementPlace> place = element_ ? std::nullopt : wrong_row(step, result);
+    if (!place && last) place = element_ ? element_ : worst_output(step, result);
     if (!place) return;
     const std::string store = session.last_store(*place);
     if (!store.empty()) words_ = words(step, *place, store);
@@ -115,6 +117,7 @@ class Question {
 
   Case& c_;
   const shrinkers::Hint hint_;
+  const std::optional<ElementPlace> element_;
   RowContent content_;
   std::string words_;
 };
@@ -128,7 +131,7 @@ std::string with_last_store(kernels::Target& target, const model::Scenario& scen
     return judgement.text;
   }
   Case c(target, scenario);
-  Question question(c, judgement.hint);
+  Question question(c, judgement);
   Interposer recording;
   recording.config = [](kernels::SessionConfig& config) { config.record_stores = true; };
   recording.after = [&](std::size_t step, kernels::Session& session,

@@ -35,8 +35,8 @@ class Machine {
     (void)begin, (void)bytes;
   }
 
-  /// Which store of a kernel left the byte as it is, to follow what it is: "stored at
-  /// kernels/cuda/decode.cuh:214 by ...". Empty where the machine does not record stores.
+  /// Which store of a kernel left the byte as it is, in the words of Session::last_store. Empty
+  /// where the machine does not record stores.
   virtual std::string last_store(const std::byte* address) const {
     (void)address;
     return "";

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "kernels/simt/symbols.h"
+#include "kernels/simt/store_log.h"
 
 namespace kvcheck::kernels::device {
 namespace {
@@ -19,8 +19,8 @@ namespace {
 std::string names_of(std::span<const void* const> kernels) {
   std::vector<std::string> names;
   for (const void* kernel : kernels) {
-    std::string name = fmt::format("{} ({})", simt::function_name(kernel),
-                                   to_string(simt::place_of_function(kernel)));
+    std::string name = simt::kernel_words(kernel);
+    if (name.empty()) name = "a kernel without a name";
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return names.empty() ? "; nothing was launched"
@@ -44,9 +44,7 @@ void SimtMachine::read(const std::byte* from, std::span<std::byte> to) {
 }
 
 std::string SimtMachine::last_store(const std::byte* address) const {
-  if (!records_) return "";
-  const auto store = memory_.last_store(address);
-  return store ? store->sentence() : "stored by no kernel";
+  return records_ ? memory_.last_store_words(address) : "";
 }
 
 std::optional<Failure> SimtMachine::finish() {

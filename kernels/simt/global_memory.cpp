@@ -175,12 +175,24 @@ void GlobalMemory::record_stores() {
   if (state_->log == nullptr) state_->log = std::make_unique<StoreLog>();
 }
 
+std::uint32_t GlobalMemory::State::last_store(std::uintptr_t address) const {
+  const Region* const region = allocation_of(address);
+  return region == nullptr || region->stores.empty() ? 0 : region->stores[address - region->begin];
+}
+
 std::optional<LastStore> GlobalMemory::last_store(const void* address) const {
-  const Region* const region = state_->allocation_of(number_of(address));
-  if (region == nullptr || region->stores.empty()) return std::nullopt;
-  const std::uint32_t number = region->stores[number_of(address) - region->begin];
-  if (number == 0) return std::nullopt;
-  return state_->log->at(number);
+  const std::uint32_t number = state_->last_store(number_of(address));
+  return number == 0 ? std::nullopt : std::optional(state_->log->at(number));
+}
+
+std::string GlobalMemory::last_store_words(const void* address) const {
+  const std::uint32_t number = state_->last_store(number_of(address));
+  if (number == 0) return "stored by no kernel";
+  std::string words = "stored at " + state_->log->at(number).words();
+  if (const std::uint32_t source = state_->log->source_of(number); source != 0) {
+    words += ", after it had read what was stored at " + state_->log->at(source).words();
+  }
+  return words;
 }
 
 void GlobalMemory::forget_stores(const void* begin, std::size_t bytes) {

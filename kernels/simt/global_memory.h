@@ -50,6 +50,10 @@ class GlobalMemory {
   /// The store of a kernel that left the byte as it is; empty where none did since record_stores(),
   /// or the host has written the byte since.
   std::optional<LastStore> last_store(const void* address) const;
+  /// In words: "stored at kernels/cuda/merge.cuh:80 by ...", or "stored by no kernel". Where the
+  /// thread had read scratch memory, which is where its numbers come from: "..., after it had read
+  /// what was stored at ...".
+  std::string last_store_words(const void* address) const;
   /// The host has written these bytes, all of one allocation.
   void forget_stores(const void* begin, std::size_t bytes);
 

@@ -65,6 +65,8 @@ struct GlobalMemory::State {
   /// A launch begins: shadows are there, and outputs count as not written by it.
   void begin_launch(std::size_t shared_bytes);
   void resize_shared(std::size_t words);
+  /// The number of the last store to a byte; 0 = none is known.
+  std::uint32_t last_store(std::uintptr_t address) const;
   /// The allocation that holds the byte; null where there is none.
   Region* allocation_of(std::uintptr_t address) const;
   /// The allocation or the constants that hold the byte; null where there is none.

@@ -106,7 +106,7 @@ bool Monitor::State::access_global(const Step& step) {
     groups.add(step.thread, step.site, traffic, step.address, step.bytes);
   }
   const std::size_t offset = step.address - region.begin;
-  if (step.write && memory.log != nullptr) record_store(step, region, offset);
+  if (memory.log != nullptr) record(step, region, offset);
   if (region.allocation.use != Use::input) {
     access_words(step, region, offset);
   } else if (step.write && wants(DefectKind::input_written, step, 0)) {
@@ -116,11 +116,15 @@ bool Monitor::State::access_global(const Step& step) {
   return true;
 }
 
-void Monitor::State::record_store(const Step& step, Region& region, std::size_t offset) {
-  const Sites::Entry& entry = sites[step.site];
-  region.stores.resize(region.bytes);
-  const std::uint32_t number = memory.log->number({entry.code, entry.site, block, 0, step.thread});
-  std::fill_n(region.stores.begin() + static_cast<std::ptrdiff_t>(offset), step.bytes, number);
+void Monitor::State::record(const Step& step, Region& region, std::size_t offset) {
+  if (step.write) {
+    const Sites::Entry& entry = sites[step.site];
+    region.stores.resize(region.bytes);
+    std::fill_n(region.stores.begin() + static_cast<std::ptrdiff_t>(offset), step.bytes,
+                memory.log->number({entry.code, entry.site, block, step.thread}));
+  } else if (region.allocation.use == Use::scratch && !region.stores.empty()) {
+    memory.log->note_read(block, step.thread, region.stores[offset]);
+  }
 }
 
 void Monitor::State::access_words(const Step& step, Region& region, std::size_t offset) {

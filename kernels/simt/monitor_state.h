@@ -51,7 +51,8 @@ struct Monitor::State {
   void touch_shared(const Step& step, std::size_t offset);
   bool access_global(const Step& step);
   void check_alignment(const Step& step, std::size_t unit);
-  void record_store(const Step& step, Region& region, std::size_t offset);
+  /// Keeps a store, or what a thread reads of scratch, for GlobalMemory::last_store.
+  void record(const Step& step, Region& region, std::size_t offset);
   void access_words(const Step& step, Region& region, std::size_t offset);
 
   // monitor_report.cpp: what is found, in words, unless it is known already.

@@ -35,15 +35,6 @@ backtrace_state* lines() {
   return state;
 }
 
-int take_outer_frame(void* into, std::uintptr_t, const char* file, int line, const char*) {
-  SourcePlace& place = *static_cast<SourcePlace*>(into);
-  if (file != nullptr) {
-    place.file = repository_path(file);
-    place.line = line;
-  }
-  return 0;
-}
-
 void take_name(void* into, std::uintptr_t, const char* symbol, std::uintptr_t, std::uintptr_t) {
   if (symbol == nullptr) return;
   int status = 0;
@@ -75,15 +66,6 @@ SourcePlace place_of(std::uintptr_t code) {
   return place;
 }
 
-SourcePlace outer_place_of(std::uintptr_t code) {
-  SourcePlace place;
-  place.code = code;
-  if (code != 0 && lines() != nullptr) {
-    backtrace_pcinfo(lines(), code - 1, take_outer_frame, ignore, &place);
-  }
-  return place;
-}
-
 std::string function_name(const void* function) {
   std::string name;
   if (function != nullptr && lines() != nullptr) {
@@ -98,8 +80,6 @@ SourcePlace place_of(std::uintptr_t code) {
   place.code = code;
   return place;
 }
-
-SourcePlace outer_place_of(std::uintptr_t code) { return place_of(code); }
 
 std::string function_name(const void*) { return ""; }
 #endif

@@ -11,8 +11,6 @@ namespace kvcheck::kernels::simt {
 /// The line of the call that returns to `code`. Of functions inlined there the innermost outside
 /// of the runtime. Where the program carries no line numbers the file is empty.
 SourcePlace place_of(std::uintptr_t code);
-/// Of functions inlined there the outermost: the line of the function itself that led there.
-SourcePlace outer_place_of(std::uintptr_t code);
 
 /// The name of the function whose code begins there, without its namespaces, template arguments and
 /// parameters: "decode_kernel". Empty where the program carries no names.

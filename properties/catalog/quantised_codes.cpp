@@ -100,10 +100,14 @@ class Codes {
     }
   }
 
-  /// Empty where the row has the codes of the values at `position`; else the first lane that is
-  /// wrong, in words.
-  std::string difference(std::span<const std::byte> row, std::int64_t position,
-                         std::int64_t kv_head) const {
+  /// The first byte of a row that is wrong, and how.
+  struct Wrong {
+    std::int64_t byte;
+    std::string words;
+  };
+  /// Empty where the row has the codes of the values at `position`.
+  std::optional<Wrong> difference(std::span<const std::byte> row, std::int64_t position,
+                                  std::int64_t kv_head) const {
     std::vector<double> codes;
     for (std::int64_t l = 0; l < c_.scenario().head_size; ++l) {
       codes.push_back(code_of(kind_, steps_of(kind_, position, kv_head, l)));
@@ -111,13 +115,14 @@ class Codes {
     std::vector<std::byte> expected(row.size());
     model::store_row(kind_, codes, expected);
     const auto [a, b] = std::ranges::mismatch(row, expected);
-    if (a == row.end()) return "";
+    if (a == row.end()) return std::nullopt;
     const auto byte = static_cast<std::int64_t>(a - row.begin());
     const std::int64_t lane = kind_ == QuantisationKind::int4 ? 2 * byte : byte;
-    return fmt::format("byte {} is {:#04x}, not {:#04x} (lane {}: {} times the scale has code {})",
-                       byte, std::to_integer<unsigned>(*a), std::to_integer<unsigned>(*b), lane,
-                       steps_of(kind_, position, kv_head, lane),
-                       codes[static_cast<std::size_t>(lane)]);
+    return Wrong{
+        byte, fmt::format(
+                  "byte {} is {:#04x}, not {:#04x} (lane {}: {} times the scale has code {})", byte,
+                  std::to_integer<unsigned>(*a), std::to_integer<unsigned>(*b), lane,
+                  steps_of(kind_, position, kv_head, lane), codes[static_cast<std::size_t>(lane)])};
   }
 
  private:
@@ -142,22 +147,26 @@ std::optional<Judgement> wrong_codes(Case& c, const Codes& codes, const kernels:
   for (std::int64_t p = std::max(state.past, oldest); p < state.length; ++p) {
     if (p - oldest >= rows.key.shape[2]) break;
     for (std::int64_t h = 0; h < c.scenario().kv_heads; ++h, ++compared) {
-      std::string problem = codes.difference(row_bytes(rows.value, entry, h, p - oldest), p + 1, h);
-      const bool value = !problem.empty();
+      auto problem = codes.difference(row_bytes(rows.value, entry, h, p - oldest), p + 1, h);
+      const bool value = problem.has_value();
       if (!value && codes.keys()) {
         problem = codes.difference(row_bytes(rows.key, entry, h, p - oldest), p, h);
       }
-      if (problem.empty()) continue;
+      if (!problem) continue;
       shrinkers::Hint hint;
       hint.step = static_cast<std::int64_t>(step);
       hint.entry = entry;
       hint.query_head = h * (c.scenario().query_heads / c.scenario().kv_heads);
-      return Judgement::failed(
+      Judgement judgement = Judgement::failed(
           Kind::wrong_row,
           fmt::format("after step {} ({}) the {} of position {} of batch entry {}, KV head {}: {}",
                       step, model::describe(c.scenario().steps[step]), value ? "value" : "key", p,
-                      entry, h, problem),
+                      entry, h, problem->words),
           hint);
+      judgement.element = kernels::ElementPlace{
+          value ? kernels::ElementPlace::Of::value : kernels::ElementPlace::Of::key, entry, h,
+          p - oldest, problem->byte};
+      return judgement;
     }
   }
   return std::nullopt;

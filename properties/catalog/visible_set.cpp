@@ -11,11 +11,13 @@
 namespace kvcheck::properties {
 namespace {
 
-shrinkers::Hint hint_of(const MeasuredQuery& query) {
+/// Of a MeasuredQuery or a DigitMismatch.
+template <class Place>
+shrinkers::Hint hint_of(const Place& place) {
   shrinkers::Hint hint;
-  hint.step = static_cast<std::int64_t>(query.step);
-  hint.entry = query.entry;
-  hint.query_head = query.head;
+  hint.step = static_cast<std::int64_t>(place.step);
+  hint.entry = place.entry;
+  hint.query_head = place.head;
   return hint;
 }
 
@@ -81,10 +83,6 @@ Judgement judge_given_mask(Case& c) {
 
 /// A mismatch of which the edges show nothing, where the context is too long to read it all back.
 Judgement unexplained_mismatch(const Case& c, const DigitMismatch& place) {
-  shrinkers::Hint hint;
-  hint.step = static_cast<std::int64_t>(place.step);
-  hint.entry = place.entry;
-  hint.query_head = place.head;
   return Judgement::failed(
       Kind::over_bound,
       fmt::format("step {} ({}), batch entry {}, head {}, query {}: with logits that are all 0 the "
@@ -92,7 +90,7 @@ Judgement unexplained_mismatch(const Case& c, const DigitMismatch& place) {
                   "edges are right",
                   place.step, model::describe(c.scenario().steps[place.step]), place.entry,
                   place.head, place.query),
-      hint);
+      hint_of(place));
 }
 
 Judgement judge_by_launches(Case& c) {
@@ -135,7 +133,8 @@ Judgement judge_by_launches(Case& c) {
   return Judgement::failed(
       Kind::over_bound,
       "every query attends the right keys, but with weights that are not those of "
-      "logits that are all 0");
+      "logits that are all 0",
+      hint_of(*check.mismatch));
 }
 
 std::string inapplicable(const model::Scenario& scenario, const kernels::Capabilities& target) {

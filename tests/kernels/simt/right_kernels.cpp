@@ -137,8 +137,10 @@ KV_KERNEL void counter_of_blocks(Buffers p) {
 /// A value goes through global memory, within a block and with a barrier.
 KV_KERNEL void through_scratch(Buffers p) {
   const unsigned t = thread_index();
+  simt::next_line_is(1);
   p.scratch[t] = p.input[t];
   sync_block();
+  simt::next_line_is(0);
   p.output[t] = p.scratch[t ^ 63u];
 }
 

@@ -62,7 +62,8 @@ TEST(StoreLog, NamesTheThreadOfEachElementUnderEveryOrder) {
       EXPECT_EQ(store.thread, byte / 2) << to_string(order);
       EXPECT_EQ(store.place.file, kFile);
       EXPECT_EQ(store.place.line, line_of(0));
-      EXPECT_EQ(store.kernel, "narrow_neighbours");
+      EXPECT_EQ(store.kernel.find("narrow_neighbours (tests/kernels/simt/right_kernels.cpp:"), 0u)
+          << store.kernel;
       EXPECT_EQ(store.launch, 1);
     }
     EXPECT_FALSE(recorded.test.memory.last_store(recorded.buffers.output + 32).has_value());
@@ -83,7 +84,7 @@ TEST(StoreLog, NamesBlocksAndAtomics) {
     const LastStore counted = recorded.last(recorded.buffers.counter, 3);
     EXPECT_EQ(counted.place.file, kFile);
     EXPECT_EQ(counted.place.line, line_of(1));
-    EXPECT_EQ(counted.kernel, "counter_of_blocks");
+    EXPECT_TRUE(counted.kernel.starts_with("counter_of_blocks (")) << counted.kernel;
   }
 }
 
@@ -93,12 +94,12 @@ TEST(StoreLog, OfTwoLaunchesTheLaterOneCounts) {
     recorded.run("in_place");
     recorded.run("move_rows");
     const LastStore moved = recorded.last(recorded.buffers.cache + 127, 3);
-    EXPECT_EQ(moved.kernel, "move_rows") << to_string(order);
+    EXPECT_TRUE(moved.kernel.starts_with("move_rows (")) << to_string(order);
     EXPECT_EQ(moved.place.line, line_of(0));
     EXPECT_EQ(moved.launch, 2);
     EXPECT_EQ(moved.thread, 63);  // Thread 32 + i stored packet i.
     const LastStore behind = recorded.last(recorded.buffers.cache + 128);
-    EXPECT_EQ(behind.kernel, "in_place") << to_string(order);
+    EXPECT_TRUE(behind.kernel.starts_with("in_place (")) << to_string(order);
     EXPECT_EQ(behind.launch, 1);
     EXPECT_EQ(behind.block.x, 2u);
     EXPECT_EQ(behind.thread, 0);
@@ -164,26 +165,49 @@ TEST(StoreLog, AThreadThatGoesOnAtOnePlaceKeepsItsNumber) {
   EXPECT_EQ(first.block.z, 3u);
 }
 
-TEST(StoreLog, SaysItInASentence) {
+TEST(StoreLog, SaysItInWords) {
   LastStore store;
-  store.place = {"kernels/cuda/decode.cuh", 214, 0};
-  store.kernel = "decode_kernel";
-  store.launch = 2;
+  store.place = {"kernels/cuda/merge.cuh", 80, 0};
+  store.kernel = "merge_kernel (kernels/cuda/merge.cuh:56)";
+  store.launch = 3;
   store.block = {0, 1, 0};
-  store.thread = 3;
-  EXPECT_EQ(store.sentence(),
-            "stored at kernels/cuda/decode.cuh:214 by thread 3 of block (0,1,0) of decode_kernel, "
-            "launch 2");
-  store.caller = store.place;
-  EXPECT_EQ(store.sentence().find("called"), std::string::npos);
-  store.caller.line = 230;
-  EXPECT_EQ(store.sentence(),
-            "stored at kernels/cuda/decode.cuh:214, called at kernels/cuda/decode.cuh:230, by "
-            "thread 3 of block (0,1,0) of decode_kernel, launch 2");
-  store.caller = {};
+  store.thread = 7;
+  EXPECT_EQ(store.words(),
+            "kernels/cuda/merge.cuh:80 by thread 7 of block (0,1,0) of merge_kernel "
+            "(kernels/cuda/merge.cuh:56), launch 3");
   store.kernel.clear();
-  EXPECT_EQ(store.sentence(),
-            "stored at kernels/cuda/decode.cuh:214 by thread 3 of block (0,1,0), launch 2");
+  EXPECT_EQ(store.words(), "kernels/cuda/merge.cuh:80 by thread 7 of block (0,1,0), launch 3");
+}
+
+TEST(StoreLog, FollowsWhatAThreadHadReadOfScratch) {
+  StoreLog log;
+  log.begin_launch(nullptr, {2, 1, 1});
+  const StoreLog::Record one{.code = 64, .site = {}, .block = 0, .thread = 7};
+  const std::uint32_t partial = log.number(one);
+  EXPECT_EQ(log.source_of(partial), 0u);
+  log.begin_launch(nullptr, {2, 1, 1});
+  EXPECT_EQ(log.source_of(log.number(one)), 0u);  // What it read in another launch is forgotten.
+  log.note_read(0, 7, partial);
+  EXPECT_EQ(log.source_of(log.number(one)), partial);
+  const StoreLog::Record later{.code = 64, .site = {}, .block = 1, .thread = 7};
+  EXPECT_EQ(log.source_of(log.number(later)), 0u);  // And in another block.
+}
+
+TEST(StoreLog, NamesTheSourceOfWhatGoesThroughScratchUnderEveryOrder) {
+  for (const Order order : kAllOrders) {
+    Recorded recorded(order);
+    recorded.run("through_scratch");
+    const std::string words = recorded.test.memory.last_store_words(recorded.buffers.output + 5);
+    const std::string place = std::string(kFile) + ":";
+    EXPECT_EQ(words.find("stored at " + place + std::to_string(line_of(0)) + " by thread 5 of "),
+              0u)
+        << words;
+    EXPECT_NE(words.find(", after it had read what was stored at " + place +
+                         std::to_string(line_of(1)) + " by thread 58 of "),
+              std::string::npos)
+        << words;
+    EXPECT_EQ(recorded.test.memory.last_store_words(recorded.buffers.cache), "stored by no kernel");
+  }
 }
 
 template <class T>
