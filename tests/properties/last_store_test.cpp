@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/naive/cpu_naive.h"
@@ -147,6 +148,43 @@ TEST(LastStore, OfAWrongRowComesBeforeThatOfTheOutputsThatItSpoils) {
         << sentence;
     EXPECT_TRUE(names_store(sentence, "append"));
   }
+}
+
+TEST(LastStore, OfAnOutputPassesOverRowsThatItDoesNotRead) {
+  const auto target = kernels::make_cuda_simt_planted("cuda-simt", "append_wrong_head");
+  const auto scenario = scenario_of(kHeads);
+  Judgement judgement = judged(*target, scenario, "values.within_bound");
+  ASSERT_GE(judgement.hint.query_head, 2);
+  // Heads 0 and 1 read KV head 0, whose rows are right; the first output stands for all of them.
+  judgement.hint.query_head = 1;
+  const std::string sentence = with_last_store(*target, scenario, judgement);
+  EXPECT_EQ(sentence.find("; after step 0 lane 0 of the output (batch entry 0, query 0, head 1) "),
+            judgement.text.size())
+      << sentence;
+}
+
+TEST(LastStore, OfACodeIsThatOfTheByteThatTheJudgementNames) {
+  const auto target = kernels::make_cuda_simt_planted("cuda-simt-q8", "append_clamp_one_short");
+  const auto scenario = scenario_of(R"({"schema":1,"operator":"gqa","query_heads":2,"kv_heads":2,
+      "head_size":16,"cache":{"quantisation":{"kind":"int8"}},
+      "steps":[{"append":3},{"append":2}]})");
+  const Judgement judgement = judged(*target, scenario, "cache.quantised_codes");
+  ASSERT_EQ(judgement.verdict, Verdict::failed) << judgement.text;
+  const auto number_behind = [&](const std::string& words) {
+    const std::size_t at = judgement.text.find(words);
+    return at == judgement.text.npos ? -1 : std::atoi(judgement.text.c_str() + at + words.size());
+  };
+  const bool value = judgement.text.find(" the value of position ") != std::string::npos;
+  const std::string sentence = with_last_store(*target, scenario, judgement);
+  // In a full cache the row is the position.
+  EXPECT_EQ(
+      sentence.find(fmt::format(
+          "; after step {} lane {} of the {} in row {} (batch entry 0, KV head {}) was stored "
+          "at kernels/cuda/append.cuh:",
+          judgement.hint.step, number_behind(": byte "), value ? "value" : "key",
+          number_behind(" of position "), judgement.hint.query_head)),
+      judgement.text.size())
+      << sentence;
 }
 
 TEST(LastStore, LeavesOtherSentencesAsTheyAre) {

@@ -1,6 +1,7 @@
 // What a session of cuda-simt says of the store behind an element: of outputs by each kernel, of
 // rows that were appended, moved, staged or put there by the host, under every order of threads.
 #include <memory>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -118,6 +119,41 @@ TEST(LastStore, OfARowIsTheAppendOrTheMove) {
     EXPECT_TRUE(is_of(recorded.last({Of::key, 0, 1, 5, 0}), "append.cuh", "append_kernel"));
     recorded.append({5});  // On a stage, and back.
     EXPECT_TRUE(is_of(recorded.last({Of::value, 0, 0, 0, 0}), "move.cuh", "move_kernel")) << order;
+  }
+}
+
+TEST(LastStore, TellsRowsHeadsEntriesAndQueriesApart) {
+  SessionConfig config = heads(full_cache(), "lockstep");
+  config.batch = 2;
+  Recorded recorded(config);
+  std::set<std::string> stores;
+  for (int step = 0; step < 3; ++step) recorded.append({1, 1});
+  for (const Of of : {Of::key, Of::value}) {
+    for (std::int64_t entry = 0; entry < 2; ++entry) {
+      for (std::int64_t head = 0; head < 2; ++head) {
+        for (std::int64_t row = 0; row < 3; ++row) {
+          // A warp for each row, which one of its threads stores whole.
+          const std::string store = recorded.last({of, entry, head, row, 7});
+          EXPECT_TRUE(stores.insert(store).second) << store;
+          EXPECT_EQ(recorded.last({of, entry, head, row, 0}), store);
+          // Each step launches the append, and then attention.
+          EXPECT_TRUE(store.ends_with(", launch " + std::to_string(1 + 2 * row))) << store;
+        }
+        EXPECT_EQ(recorded.last({of, entry, head, 3, 0}), "stored by no kernel");
+      }
+    }
+  }
+  recorded.append({2, 2});
+  stores.clear();
+  for (std::int64_t entry = 0; entry < 2; ++entry) {
+    for (std::int64_t head = 0; head < 4; ++head) {
+      for (std::int64_t query = 0; query < 2; ++query) {
+        for (std::int64_t lane = 0; lane < 8; ++lane) {
+          const std::string store = recorded.last({Of::output, entry, head, query, lane});
+          EXPECT_TRUE(stores.insert(store).second) << store;
+        }
+      }
+    }
   }
 }
 
