@@ -86,6 +86,14 @@ struct Arithmetic {
   bool merges_by_lse = false;
 };
 
+/// Short before long: names are asked for a hundred times in a scenario, and most differ in length.
+struct ByLength {
+  using is_transparent = void;
+  bool operator()(std::string_view a, std::string_view b) const {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  }
+};
+
 /// What a target can do. The generator draws only what the target claims to take; what it claims
 /// and then refuses is a finding.
 struct Capabilities {
@@ -162,7 +170,7 @@ struct Capabilities {
   ///   huge_has_influence           attention: so may the largest finite value there, since its
   ///                                products overflow before they are masked
   ///   no_softmax_precision_bf16 no_empty_append_rank_3   not in bf16; not with input_rank 3
-  std::set<std::string, std::less<>> features;
+  std::set<std::string, ByLength> features;
   /// Instruction sets that can run here and give the same bits, widest first: "avx512", "avx2".
   std::vector<std::string> isas;
   Arithmetic arithmetic;
