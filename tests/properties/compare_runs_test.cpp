@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
+#include "tests/properties/forwarding_session.h"
 #include "tests/properties/model_target.h"
 
 namespace kvcheck::properties {
@@ -113,25 +114,17 @@ TEST(CompareRows, ComputedKeysMayDifferByTheirRoundingWhereNoBitsArePromised) {
 using Edit = std::function<void(kernels::StepResult&)>;
 
 /// cpu-naive whose every step is edited before it is handed out.
-class EditedSession final : public kernels::Session {
+class EditedSession final : public ForwardingSession {
  public:
   EditedSession(std::unique_ptr<kernels::Session> inner, const Edit& edit)
-      : inner_(std::move(inner)), edit_(edit) {}
+      : ForwardingSession(std::move(inner)), edit_(edit) {}
   kernels::Answer<kernels::StepResult> step(const kernels::StepRequest& request) override {
-    auto answer = inner_->step(request);
+    auto answer = ForwardingSession::step(request);
     edit_(std::get<kernels::StepResult>(answer));
     return answer;
   }
-  kernels::Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
-    return inner_->rollback(tokens);
-  }
-  kernels::Answer<std::monostate> load(const kernels::LoadRequest& request) override {
-    return inner_->load(request);
-  }
-  kernels::Answer<kernels::CacheRows> present() override { return inner_->present(); }
 
  private:
-  std::unique_ptr<kernels::Session> inner_;
   const Edit& edit_;
 };
 

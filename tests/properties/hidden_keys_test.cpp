@@ -11,6 +11,7 @@
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
 #include "properties/catalog.h"
+#include "tests/properties/forwarding_session.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -33,14 +34,14 @@ std::optional<Place> huge_place(const kernels::Tensor& value) {
 }
 
 /// The inner session with the last bit of one output of query 0 flipped once huge values came in.
-class LeakingSession final : public kernels::Session {
+class LeakingSession final : public ForwardingSession {
  public:
   LeakingSession(std::unique_ptr<kernels::Session> inner, Leak leak)
-      : inner_(std::move(inner)), leak_(leak) {}
+      : ForwardingSession(std::move(inner)), leak_(leak) {}
 
   kernels::Answer<kernels::StepResult> step(const kernels::StepRequest& request) override {
     if (!huge_) huge_ = huge_place(request.value);
-    auto answer = inner_->step(request);
+    auto answer = ForwardingSession::step(request);
     const bool first = steps_++ == 0;
     if (leak_ == Leak::none || !huge_ || (leak_ == Leak::first_step && !first)) return answer;
     kernels::Tensor& output = *std::get<kernels::StepResult>(answer).output;
@@ -52,16 +53,8 @@ class LeakingSession final : public kernels::Session {
     output.bytes[byte] ^= std::byte{1};
     return answer;
   }
-  kernels::Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
-    return inner_->rollback(tokens);
-  }
-  kernels::Answer<std::monostate> load(const kernels::LoadRequest& request) override {
-    return inner_->load(request);
-  }
-  kernels::Answer<kernels::CacheRows> present() override { return inner_->present(); }
 
  private:
-  std::unique_ptr<kernels::Session> inner_;
   Leak leak_;
   std::optional<Place> huge_;
   int steps_ = 0;

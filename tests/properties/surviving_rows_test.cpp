@@ -7,6 +7,7 @@
 #include "kernels/cpu/naive/cpu_naive.h"
 #include "model/scenario_json.h"
 #include "properties/catalog.h"
+#include "tests/properties/forwarding_session.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -20,13 +21,13 @@ struct Change {
 };
 
 /// Steps of the inner session with the rows of the third one changed.
-class ChangingSession final : public kernels::Session {
+class ChangingSession final : public ForwardingSession {
  public:
   ChangingSession(std::unique_ptr<kernels::Session> inner, Change change)
-      : inner_(std::move(inner)), change_(change) {}
+      : ForwardingSession(std::move(inner)), change_(change) {}
 
   kernels::Answer<kernels::StepResult> step(const kernels::StepRequest& request) override {
-    auto answer = inner_->step(request);
+    auto answer = ForwardingSession::step(request);
     if (++steps_ < 3 || !change_.side) return answer;
     auto& rows = *std::get<kernels::StepResult>(answer).rows;
     kernels::Tensor& tensor = rows.*change_.side;
@@ -35,16 +36,8 @@ class ChangingSession final : public kernels::Session {
     tensor.bytes[byte] ^= std::byte{1};
     return answer;
   }
-  kernels::Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
-    return inner_->rollback(tokens);
-  }
-  kernels::Answer<std::monostate> load(const kernels::LoadRequest& request) override {
-    return inner_->load(request);
-  }
-  kernels::Answer<kernels::CacheRows> present() override { return inner_->present(); }
 
  private:
-  std::unique_ptr<kernels::Session> inner_;
   Change change_;
   int steps_ = 0;
 };

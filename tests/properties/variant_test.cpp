@@ -7,6 +7,7 @@
 #include "model/scenario_json.h"
 #include "properties/catalog.h"
 #include "properties/finding.h"
+#include "tests/properties/forwarding_session.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -38,21 +39,13 @@ class AnswersVariants final : public kernels::Target {
   }
 
  private:
-  class Stub final : public kernels::Session {
+  class Stub final : public ForwardingSession {
    public:
     Stub(std::unique_ptr<kernels::Session> inner, const Step& answer)
-        : inner_(std::move(inner)), answer_(answer) {}
+        : ForwardingSession(std::move(inner)), answer_(answer) {}
     Step step(const kernels::StepRequest&) override { return answer_; }
-    kernels::Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
-      return inner_->rollback(tokens);
-    }
-    kernels::Answer<std::monostate> load(const kernels::LoadRequest& request) override {
-      return inner_->load(request);
-    }
-    kernels::Answer<kernels::CacheRows> present() override { return inner_->present(); }
 
    private:
-    std::unique_ptr<kernels::Session> inner_;
     const Step& answer_;
   };
 
