@@ -189,12 +189,15 @@ class Mending {
         const double value = expected.values[static_cast<std::size_t>(at)];
         const bool hidden = std::isinf(value) && value < 0;
         const auto index = static_cast<std::size_t>(at);
-        // Where the logit outweighs the last place of the lowest number, the sum of both.
+        // The lowest number, or where the logit outweighs its last place the sum of both. Which of
+        // them, depends on the processor and the element type.
         const double bias = s.mask.kind == model::MaskKind::none || j >= columns
                                 ? 0
                                 : model::mask_cell(s, right_.timeline(), step_, b, h, i, {j}).bias;
         const double sum = lowest + bias + logits.values[index];
-        if (!hidden || !near(element(*qk, at), sum, logits.bound[index] + spacing)) continue;
+        const double found = element(*qk, at);
+        const bool told = found == lowest || near(found, sum, logits.bound[index] + spacing);
+        if (!hidden || !told) continue;
         put(*qk, at, value);
         ++mended;
       }
