@@ -215,8 +215,9 @@ class Mending {
     return mended;
   }
 
-  /// Whether the row breaks the contract and was mended. A row that is right under both is made the
-  /// exact one too, so that its bits do not depend on what else was asked.
+  /// Whether the row was mended and the reading gives another output than the contract: one beyond
+  /// the bound, or one of other bits. A row that is right under both is made the exact one in any
+  /// case, so that its bits do not depend on what else was asked.
   bool mend_output(model::Oracle& wrong, std::int64_t b, std::int64_t i, std::int64_t h) {
     const Scenario& s = right_.scenario();
     Tensor& output = *result_.output;
@@ -227,10 +228,13 @@ class Mending {
       breaks = breaks || !(right_.bound_ratio(step_, b, i, h, l, observed) <= 1);
     }
     const model::Expected& expected = right_.expected(step_);
+    const model::Expected& theirs = wrong.expected(step_);
     for (std::int64_t l = 0; l < s.value_head_size; ++l) {
       const std::int64_t at =
           ((b * output.shape[1] + i) * s.query_heads + h) * s.value_head_size + l;
-      put(output, at, expected.output[model::element_index(s, expected, b, i, h, l)]);
+      const auto index = model::element_index(s, expected, b, i, h, l);
+      breaks = breaks || theirs.output[index] != expected.output[index];
+      put(output, at, expected.output[index]);
     }
     return breaks;
   }

@@ -116,6 +116,15 @@ TEST_P(SkippedForOneQuery, IsExplainedInWhateverRunThePropertyNeeds) {
   EXPECT_TRUE(explained(target, one_query_entry(), GetParam(), one_query(GetParam())));
 }
 
+TEST(SkippedWithinTheBound, IsExplainedWhereItMovesAnOutputWithinItsBound) {
+  // Key 9 leaks with so small a weight that only bits tell.
+  SpoiledTarget target("causal_skipped_single_query", nullptr);
+  EXPECT_TRUE(explained(target, one_query_entry(), "mask.hidden_keys",
+                        model::parse_scenario(R"({"schema":1,"operator":"attention","opset":23,
+      "head_size":4,"value_head_size":1,"fill":{"kind":"selection","seed":34},
+      "steps":[{"past":8},{"append":2,"queries":1}]})")));
+}
+
 TEST_P(SkippedForOneQuery, HidesNoFaultOfOtherQueries) {
   SpoiledTarget target("causal_skipped_single_query",
                        [](const StepRequest& request, StepResult& r) {
