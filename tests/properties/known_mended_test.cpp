@@ -12,6 +12,7 @@
 #include "model/scenario_json.h"
 #include "properties/case_judge.h"
 #include "properties/known_findings.h"
+#include "tests/properties/forwarding_session.h"
 
 namespace kvcheck::properties {
 namespace {
@@ -27,25 +28,17 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 /// Another fault, put into the answer of every step.
 using Spoil = std::function<void(const StepRequest&, StepResult&)>;
 
-class SpoiledSession final : public kernels::Session {
+class SpoiledSession final : public ForwardingSession {
  public:
   SpoiledSession(std::unique_ptr<kernels::Session> inner, const Spoil& spoil)
-      : inner_(std::move(inner)), spoil_(spoil) {}
+      : ForwardingSession(std::move(inner)), spoil_(spoil) {}
   Answer<StepResult> step(const StepRequest& request) override {
-    auto answer = inner_->step(request);
+    auto answer = ForwardingSession::step(request);
     if (auto* result = std::get_if<StepResult>(&answer); result && spoil_) spoil_(request, *result);
     return answer;
   }
-  Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
-    return inner_->rollback(tokens);
-  }
-  Answer<std::monostate> load(const kernels::LoadRequest& request) override {
-    return inner_->load(request);
-  }
-  Answer<kernels::CacheRows> present() override { return inner_->present(); }
 
  private:
-  std::unique_ptr<kernels::Session> inner_;
   const Spoil& spoil_;
 };
 
