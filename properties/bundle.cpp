@@ -60,12 +60,18 @@ Draw axis_draw(const model::Scenario& scenario, std::string_view property) {
 Bundle::Bundle(Case& c) : c_(c) {
   if (!c.execution().complete) return;
   // Those whose bits are compared, and the others; first the runs in which all changes at once.
-  std::vector<const Property*> together[2], apart[2];
+  std::vector<const Property*> together[2], apart[2], either[2];
   for (const Property& property : catalog()) {
     if (property.axis.run == Axis::Run::none) continue;
     if (!property.inapplicable(c.scenario(), c.capabilities()).empty()) continue;
-    auto& groups = property.axis.run == Axis::Run::together ? together : apart;
+    auto& groups = property.axis.run == Axis::Run::together ? together
+                   : property.axis.run == Axis::Run::apart  ? apart
+                                                            : either;
     groups[compares_bits(property, c.capabilities()) ? 0 : 1].push_back(&property);
+  }
+  for (const int bits : {0, 1}) {
+    auto& joined = apart[bits].empty() ? together[bits] : apart[bits];
+    joined.insert(joined.end(), either[bits].begin(), either[bits].end());
   }
   for (auto* groups : {together, apart}) {
     run(std::move(groups[0]), true);

@@ -17,8 +17,9 @@ struct Variant;
 /// properties in one run; see bundle.h.
 struct Axis {
   /// Runs in which everything that may change at once changes: `together` with everything else that
-  /// is so marked; `apart` for ways that would hide another's, or leave out entries or queries.
-  enum class Run { none, together, apart };
+  /// is so marked; `apart` for ways that would hide another's, or leave out entries or queries;
+  /// `either` with those apart where there are any, else together.
+  enum class Run { none, together, apart, either };
   Run run = Run::none;
   /// Changes every one of `ways`, by choices from `draw`, or puts several in the place of one.
   /// False = the case has no such way, or none that others can join; `ways` is then as it was.

@@ -39,6 +39,34 @@ TEST(Bundle, SettlesEveryAxisOfAHealthyTargetWithFewRuns) {
   EXPECT_EQ(target.opened, 4);
 }
 
+/// Nothing is apart here, so that one run shows drafts as well.
+TEST(Bundle, DraftsNeedNoRunOfTheirOwn) {
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "cache":{"layout":"full","capacity":12},"fill":{"kind":"random","seed":5},
+      "steps":[{"append":4},{"append":2}]})");
+  CountingTarget target(make_promise_breaker({}));
+  Case c(target, scenario, Case::Mode::bundled);
+  EXPECT_TRUE(c.bundle().settles(*find_property("cache.drafts")));
+  EXPECT_TRUE(c.bundle().settles(*find_property("cache.split_invariance")));
+  EXPECT_EQ(target.opened, 2);
+  EXPECT_GT(target.rollbacks, 0);
+}
+
+/// Of entries that run alone one has drafts.
+TEST(Bundle, OneOfSeveralRunsHasDrafts) {
+  const auto scenario = model::parse_scenario(R"({"schema":1,"operator":"gqa","head_size":8,
+      "batch":5,"cache":{"layout":"full","capacity":12},"fill":{"kind":"random","seed":5},
+      "steps":[{"append":4}]})");
+  CountingTarget target(make_promise_breaker({}));
+  Case c(target, scenario, Case::Mode::bundled);
+  EXPECT_TRUE(c.bundle().settles(*find_property("cache.drafts")));
+  EXPECT_TRUE(c.bundle().settles(*find_property("batch.no_company")));
+  EXPECT_EQ(target.opened, 7);
+  // A draft of three tokens goes back in three parts at most.
+  EXPECT_GE(target.rollbacks, 1);
+  EXPECT_LE(target.rollbacks, 3);
+}
+
 TEST(Bundle, JudgesAloneWhereTheModeSaysSo) {
   CountingTarget target(make_promise_breaker({}));
   Case c(target, rich());
