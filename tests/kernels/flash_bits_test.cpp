@@ -1,10 +1,12 @@
 // Promises of the flash engine: the same bits whatever the instruction set, the threads, the cache,
 // the split into steps and the company, at lengths of several tiles and chunks.
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/flash/workspace.h"
 #include "tests/kernels/flash_sequence.h"
 
 namespace kvcheck::kernels::flash {
@@ -54,6 +56,39 @@ TEST(FlashBits, AreThoseOfEveryInstructionSetWithChunksMasksAndSinks) {
   };
   const Floats first = run(kernels_here()[0]->isa);
   for (const Kernels* kernels : kernels_here()) EXPECT_TRUE(same_bits(run(kernels->isa), first));
+}
+
+/// Fills the memory that the next session of this thread works in.
+void leave_behind(std::uint8_t byte) {
+  Workspace work({128, 96, 96});
+  std::memset(work.scratch.logits, byte, static_cast<std::size_t>(work.bytes()));
+}
+
+TEST(FlashBits, DoNotDependOnWhatSessionsBeforeLeftInMemory) {
+  for (const Kernels* kernels : kernels_here()) {
+    for (const char* storage : kStorageNames) {
+      for (const std::int64_t head_size : {1, 3, 12, 16, 20, 40, 65, 80}) {
+        SessionConfig config = on(flash_config(5, 1, head_size, 700, storage), kernels->isa);
+        config.smooth_softmax = true;
+        const auto run = [&](std::uint8_t byte) {
+          Floats outputs;
+          leave_behind(byte);
+          FlashSequence sequence(config);
+          for (const std::int64_t tokens : {1, 3, 18, 600}) {
+            const Floats more = sequence.append({tokens});
+            outputs.insert(outputs.end(), more.begin(), more.end());
+          }
+          return outputs;
+        };
+        // All bits set are NaN; 0x7f7f7f7f is the largest of what is finite, nearly.
+        const Floats first = run(0);
+        for (const std::uint8_t byte : {0xff, 0x7f}) {
+          EXPECT_TRUE(same_bits(run(byte), first))
+              << kernels->isa << ' ' << storage << ' ' << head_size << ' ' << int{byte};
+        }
+      }
+    }
+  }
 }
 
 TEST(FlashBits, OfPortableKernelsNeedNoInstructionForAFusedMultiplyAdd) {

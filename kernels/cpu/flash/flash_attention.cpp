@@ -97,19 +97,20 @@ void clear(const Partial& partial, const UnitShape& shape) {
 }  // namespace
 
 struct FlashAttention::Workspaces {
-  explicit Workspaces(const UnitShape& unit) : shape(unit) {}
+  Workspaces(const UnitShape& unit, Content first) : shape(unit), content(first) {}
   /// That of the caller's thread, where no other one works.
   Workspace& alone() {
-    if (!own) own.emplace(shape);
+    if (!own) own.emplace(shape, content);
     return *own;
   }
   /// Before several threads work: one for each.
   void share() {
-    if (!shared) shared.emplace([unit = shape] { return Workspace(unit); });
+    if (!shared) shared.emplace([unit = shape, first = content] { return Workspace(unit, first); });
   }
   Workspace& local() { return shared->local(); }
 
   UnitShape shape;
+  Content content;
   std::optional<tbb::enumerable_thread_specific<Workspace>> shared;
   std::optional<Workspace> own;
 };
@@ -164,7 +165,10 @@ UnitShape FlashAttention::reserve(const FlashStep& step) {
   const UnitShape shape =
       unit_shape(shape_, std::min(step.max_queries, queries_per_unit_) * heads_per_unit_);
   if (workspaces_ == nullptr || workspaces_->shape.rows < shape.rows) {
-    workspaces_ = std::make_unique<Workspaces>(shape);
+    // What a planted fault reads too early is the same in each run.
+    const Content content = fault_ == Fault::none ? Content::any : Content::zero;
+    workspaces_ = nullptr;  // Its memory serves the next one.
+    workspaces_ = std::make_unique<Workspaces>(shape, content);
   }
   return workspaces_->shape;
 }

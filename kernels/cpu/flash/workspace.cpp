@@ -1,40 +1,62 @@
 // Working memory of one thread.
 #include "kernels/cpu/flash/workspace.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 namespace kvcheck::kernels::flash {
 namespace {
 
-/// Floats of the parts, one after the other, each a whole number of cache lines.
-constexpr std::int64_t lines(std::int64_t floats) { return (floats + 15) / 16 * 16; }
+/// The floats of a part as whole cache lines, in bytes.
+constexpr std::int64_t line_bytes(std::int64_t floats) { return (floats + 15) / 16 * 64; }
+
+/// Memory that the last workspace of this thread has left. Sessions are opened and closed by the
+/// thousand in a search, and short steps need little time beside making and clearing it.
+Arena& spare() {
+  thread_local Arena memory;
+  return memory;
+}
+constexpr std::size_t kMostSpare = std::size_t{1} << 20;
+
+Arena memory_of(std::size_t bytes, Content content) {
+  if (content == Content::zero || spare().size() < bytes) return Arena(bytes);
+  return std::move(spare());
+}
 
 }  // namespace
 
-Workspace::Workspace(const UnitShape& shape)
-    : begin(static_cast<std::size_t>(shape.rows)),
-      end(static_cast<std::size_t>(shape.rows)),
-      visible_(static_cast<std::size_t>(shape.rows)) {
-  const std::int64_t sizes[] = {shape.rows * kTile,         kTile * shape.key_lanes,
-                                kTile * shape.output_lanes, shape.rows * shape.key_lanes,
-                                shape.partial_floats(),     shape.partial_floats()};
-  std::int64_t floats = 0;
-  for (const std::int64_t size : sizes) floats += lines(size);
-  memory_ = Arena(static_cast<std::size_t>(floats) * sizeof(float));
-  auto* at = reinterpret_cast<float*>(memory_.data());
-  float* parts[6];
-  for (int i = 0; i < 6; ++i) {
+Workspace::Workspace(const UnitShape& shape, Content content) {
+  const std::int64_t of_rows = shape.rows * 2;  // 8 bytes each.
+  const std::array<std::int64_t, 9> floats{shape.rows * kTile,
+                                           kTile * shape.key_lanes,
+                                           kTile * shape.output_lanes,
+                                           shape.rows * shape.key_lanes,
+                                           shape.partial_floats(),
+                                           shape.partial_floats(),
+                                           of_rows,
+                                           of_rows,
+                                           of_rows};
+  for (const std::int64_t count : floats) bytes_ += static_cast<std::size_t>(line_bytes(count));
+  memory_ = memory_of(bytes_, content);
+  std::array<std::byte*, floats.size()> parts;
+  std::byte* at = memory_.data();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     parts[i] = at;
-    at += lines(sizes[i]);
+    at += line_bytes(floats[i]);
   }
-  scratch = {parts[0], visible_.data(), parts[1], parts[2]};
-  query = parts[3];
-  chunk = partial_at(parts[4], shape);
-  merged = partial_at(parts[5], shape);
+  const auto numbers = [&](std::size_t part) { return reinterpret_cast<float*>(parts[part]); };
+  const auto rows = static_cast<std::size_t>(shape.rows);
+  scratch = {numbers(0), reinterpret_cast<std::uint64_t*>(parts[6]), numbers(1), numbers(2)};
+  query = numbers(3);
+  chunk = partial_at(numbers(4), shape);
+  merged = partial_at(numbers(5), shape);
+  begin = {reinterpret_cast<std::int64_t*>(parts[7]), rows};
+  end = {reinterpret_cast<std::int64_t*>(parts[8]), rows};
 }
 
-std::int64_t Workspace::bytes() const {
-  return static_cast<std::int64_t>(memory_.size() +
-                                   (begin.size() + end.size()) * sizeof(std::int64_t) +
-                                   visible_.size() * sizeof(std::uint64_t));
+Workspace::~Workspace() {
+  if (memory_.size() > spare().size() && memory_.size() <= kMostSpare) spare() = std::move(memory_);
 }
 
 }  // namespace kvcheck::kernels::flash

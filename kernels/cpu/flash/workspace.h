@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "kernels/cpu/arena.h"
 #include "kernels/cpu/flash/chunk_task.h"
@@ -25,19 +25,28 @@ inline Partial partial_at(float* memory, const UnitShape& shape) {
   return {sums + shape.rows * kSumLanes, sums, memory};
 }
 
+/// What the memory holds at first.
+enum class Content {
+  zero,
+  any  ///< As the workspace before left it: the kernels write before they read.
+};
+
 class Workspace {
  public:
-  explicit Workspace(const UnitShape& shape);
+  explicit Workspace(const UnitShape& shape, Content content = Content::any);
+  Workspace(Workspace&&) noexcept = default;
+  Workspace& operator=(Workspace&&) = delete;
+  ~Workspace();
 
   TileScratch scratch;
   float* query = nullptr;  ///< [rows][key_lanes]
   Partial chunk, merged;
-  std::vector<std::int64_t> begin, end;  ///< [rows]
-  std::int64_t bytes() const;
+  std::span<std::int64_t> begin, end;  ///< [rows]
+  std::int64_t bytes() const { return static_cast<std::int64_t>(bytes_); }
 
  private:
   Arena memory_;
-  std::vector<std::uint64_t> visible_;
+  std::size_t bytes_ = 0;  // Of memory_, which may be larger.
 };
 
 }  // namespace kvcheck::kernels::flash
