@@ -5,13 +5,68 @@
 #include <cmath>
 #include <cstring>
 
+#include "model/wide_loops.h"
+
 namespace kvcheck::model {
 namespace {
 
 /// Sums side by side in place of one long chain of additions.
 constexpr std::size_t kWays = 4;
 
-double total(const double (&parts)[kWays]) { return (parts[0] + parts[1]) + (parts[2] + parts[3]); }
+KVCHECK_INTO_WIDE_LOOPS double total(const double (&parts)[kWays]) {
+  return (parts[0] + parts[1]) + (parts[2] + parts[3]);
+}
+
+/// q.k and sum |q_c k_c| of every key.
+KVCHECK_WIDE_LOOPS void find_dots(std::span<const double> query,
+                                  std::span<const double* const> keys, double* dots,
+                                  double* magnitudes) {
+  const std::size_t lanes = query.size();
+  for (const double* const key : keys) {
+    double dot[kWays] = {};
+    double magnitude[kWays] = {};
+    std::size_t c = 0;
+    for (; c + kWays <= lanes; c += kWays) {
+      for (std::size_t way = 0; way < kWays; ++way) {
+        const double product = query[c + way] * key[c + way];
+        dot[way] += product;
+        magnitude[way] += std::abs(product);
+      }
+    }
+    for (; c < lanes; ++c) {
+      dot[0] += query[c] * key[c];
+      magnitude[0] += std::abs(query[c] * key[c]);
+    }
+    *dots++ = total(dot);
+    *magnitudes++ = total(magnitude);
+  }
+}
+
+/// output[c] += weights[j] * values[j][c], key by key.
+KVCHECK_WIDE_LOOPS void add_values(std::span<const double* const> values, const double* weights,
+                                   std::size_t lanes, double* __restrict output) {
+  for (const double* const value : values) {
+    const double weight = *weights++;
+    for (std::size_t c = 0; c < lanes; ++c) output[c] += weight * value[c];
+  }
+}
+
+/// The sums over the same values that bounds follow from; see RowSums.
+KVCHECK_WIDE_LOOPS void add_sizes(std::span<const double* const> values, const double* weights,
+                                  const double* growth, std::span<const double> output,
+                                  double* __restrict magnitude, double* __restrict sizes,
+                                  double* __restrict spread) {
+  for (const double* const value : values) {
+    const double weight = *weights++;
+    const double stretch = weight * *growth++;
+    for (std::size_t c = 0; c < output.size(); ++c) {
+      const double size = std::abs(value[c]);
+      magnitude[c] += weight * size;
+      sizes[c] += size;
+      spread[c] += stretch * std::abs(value[c] - output[c]);
+    }
+  }
+}
 
 /// Whether all bits are the same, so that no difference counts as none.
 template <class T>
@@ -96,58 +151,26 @@ void CheapRow::find_operand_errors(const AttentionRowInput& input) {
 }
 
 void CheapRow::multiply(const AttentionRowInput& input) {
-  const std::size_t lanes = input.query.size();
   const double scale = logit_scale<double>(input);
-  const double* query = input.query.data();
-  row_.products.resize(input.keys.size());
-  logits_.resize(input.keys.size());
-  for (std::size_t j = 0; j < input.keys.size(); ++j) {
-    const double* key = input.keys[j];
-    double dot[kWays] = {};
-    double magnitude[kWays] = {};
-    std::size_t c = 0;
-    for (; c + kWays <= lanes; c += kWays) {
-      for (std::size_t way = 0; way < kWays; ++way) {
-        const double product = query[c + way] * key[c + way];
-        dot[way] += product;
-        magnitude[way] += std::abs(product);
-      }
-    }
-    for (; c < lanes; ++c) {
-      dot[0] += query[c] * key[c];
-      magnitude[0] += std::abs(query[c] * key[c]);
-    }
-    row_.products[j] = scale * total(dot);
-    logits_[j] = {row_.products[j], std::abs(scale) * total(magnitude), input.biases[j], 0};
+  const std::size_t keys = input.keys.size();
+  row_.products.resize(keys);
+  magnitudes_.resize(keys);
+  find_dots(input.query, input.keys, row_.products.data(), magnitudes_.data());
+  logits_.resize(keys);
+  for (std::size_t j = 0; j < keys; ++j) {
+    row_.products[j] = scale * row_.products[j];
+    logits_[j] = {row_.products[j], std::abs(scale) * magnitudes_[j], input.biases[j], 0};
   }
 }
 
 void CheapRow::sum(const AttentionRowInput& input) {
-  const std::size_t lanes = output_.size();
-  double* output = output_.data();
-  double* magnitude = magnitude_.data();
-  double* values = values_.data();
-  double* spread = spread_.data();
-  for (std::size_t j = 0; j < input.values.size(); ++j) {
-    const double* value = input.values[j];
-    const double weight = row_.weights[j];
-    for (std::size_t c = 0; c < lanes; ++c) output[c] += weight * value[c];
-  }
-  for (std::size_t j = 0; j < input.values.size(); ++j) {
-    const double* value = input.values[j];
-    const double weight = row_.weights[j];
-    const double stretch = weight * bound_.growth()[j];
-    for (std::size_t c = 0; c < lanes; ++c) {
-      const double size = std::abs(value[c]);
-      magnitude[c] += weight * size;
-      values[c] += size;
-      spread[c] += stretch * std::abs(value[c] - output[c]);
-    }
-  }
+  add_values(input.values, row_.weights.data(), output_.size(), output_.data());
+  add_sizes(input.values, row_.weights.data(), bound_.growth().data(), output_, magnitude_.data(),
+            values_.data(), spread_.data());
   if (!input.sink) return;
   // Its value is 0 in every lane.
   const double stretch = row_.sink_weight * bound_.growth()[input.values.size()];
-  for (std::size_t c = 0; c < lanes; ++c) spread[c] += stretch * std::abs(output[c]);
+  for (std::size_t c = 0; c < output_.size(); ++c) spread_[c] += stretch * std::abs(output_[c]);
 }
 
 void CheapRow::sum_doubts(const AttentionRowInput& input) {

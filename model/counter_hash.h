@@ -36,7 +36,8 @@ constexpr std::uint64_t nth_of(std::uint64_t hash, std::int64_t index) {
 /// About standard normal, in [-3.47, 3.47]: the sum of four 16-bit uniforms, scaled to variance 1.
 constexpr double roughly_normal(std::uint64_t hash) {
   constexpr double kRootThree = 1.7320508075688772;
-  const auto sum = static_cast<std::int64_t>((hash & 0xffff) + ((hash >> 16) & 0xffff) +
+  // 32 bits, which every processor turns into doubles side by side.
+  const auto sum = static_cast<std::int32_t>((hash & 0xffff) + ((hash >> 16) & 0xffff) +
                                              ((hash >> 32) & 0xffff) + (hash >> 48));
   return static_cast<double>(sum - 2 * 0xffff) / 65536.0 * kRootThree;
 }

@@ -9,6 +9,9 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <type_traits>
+
+#include "model/wide_loops.h"
 
 namespace kvcheck::model {
 namespace {
@@ -89,7 +92,7 @@ constexpr bool is_normal(int exponent) {
 /// The same where the exponent is that of a normal number: the bits that are dropped round by one
 /// addition, whose carry runs from the fraction into the exponent.
 template <const Format& format>
-std::uint64_t encode_normal(std::uint64_t bits) {
+KVCHECK_INTO_WIDE_LOOPS std::uint64_t encode_normal(std::uint64_t bits) {
   constexpr int dropped = std::max(1, kDoubleFraction - format.fraction_bits());
   constexpr std::uint64_t half = std::uint64_t{1} << (dropped - 1);
   constexpr auto bias = static_cast<std::uint64_t>(kDoubleBias + format.min_exponent - 1);
@@ -135,6 +138,16 @@ double decode(std::uint64_t bits) {
   return std::bit_cast<double>(sign | wide);
 }
 
+/// The same of a zero or a normal number.
+template <const Format& format>
+KVCHECK_INTO_WIDE_LOOPS double decode_plain(std::uint64_t bits) {
+  constexpr auto bias = static_cast<std::uint64_t>(kDoubleBias + format.min_exponent - 1);
+  const std::uint64_t magnitude = bits & ((std::uint64_t{1} << format.sign_shift()) - 1);
+  const std::uint64_t wide =
+      (magnitude << (kDoubleFraction - format.fraction_bits())) + (bias << kDoubleFraction);
+  return std::bit_cast<double>((bits >> format.sign_shift()) << 63 | (magnitude == 0 ? 0 : wide));
+}
+
 /// Little-endian bytes of a pattern.
 template <const Format& format>
 void put_bytes(std::uint64_t bits, std::byte* where) {
@@ -159,7 +172,7 @@ double load(const std::byte* where) {
 /// A normal number below the largest power of two, where all bits that are dropped are those of the
 /// double's fraction.
 template <const Format& format>
-double rounded_normal(std::uint64_t bits) {
+KVCHECK_INTO_WIDE_LOOPS double rounded_normal(std::uint64_t bits) {
   constexpr int dropped = std::max(1, kDoubleFraction - format.fraction_bits());
   constexpr std::uint64_t half = std::uint64_t{1} << (dropped - 1);
   const std::uint64_t odd = bits >> dropped & 1;
@@ -183,41 +196,103 @@ double rounded(double value) {
   return decode<format>(encode<format>(value));
 }
 
+/// Whether a double is zero or normal in `format`, so that no branch is needed to convert it.
 template <const Format& format>
-void round_all(std::span<double> row) {
-  for (double& value : row) value = rounded<format>(value);
+KVCHECK_INTO_WIDE_LOOPS bool is_plain(std::uint64_t bits, int max_exponent) {
+  constexpr auto least = static_cast<std::uint64_t>(kDoubleBias + format.min_exponent);
+  const auto most = static_cast<std::uint64_t>(kDoubleBias + max_exponent);
+  const std::uint64_t field = (bits >> kDoubleFraction) & 0x7ff;
+  return (bits << 1) == 0 || field - least <= most - least;
+}
+
+/// Whether that holds for every element of a row.
+template <const Format& format>
+KVCHECK_INTO_WIDE_LOOPS bool all_plain(std::span<const double> row, int max_exponent) {
+  std::uint64_t others = 0;
+  for (const double value : row) {
+    others |= is_plain<format>(std::bit_cast<std::uint64_t>(value), max_exponent) ? 0u : 1u;
+  }
+  return others == 0;
 }
 
 template <const Format& format>
-void store_all(std::span<const double> row, std::byte* where) {
-  for (const double value : row) {
-    std::uint64_t bits = 0;
-    if (format.bytes == sizeof(float) &&
-        (value == 0 || std::abs(value) >= std::numeric_limits<float>::min())) {
-      bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));  // As in rounded().
-    } else {
-      bits = encode<format>(value);
+KVCHECK_INTO_WIDE_LOOPS void round_all(std::span<double> row) {
+  if constexpr (format.bytes == sizeof(float)) {
+    for (double& value : row) {
+      const auto narrow = static_cast<double>(static_cast<float>(value));
+      value = std::isnan(value) ? value : narrow;
     }
-    put_bytes<format>(bits, where);
-    where += format.bytes;
+  } else if (all_plain<format>(row, format.max_exponent - 1)) {
+    for (double& value : row) value = rounded_normal<format>(std::bit_cast<std::uint64_t>(value));
+  } else {
+    for (double& value : row) value = rounded<format>(value);
   }
 }
 
 template <const Format& format>
-void load_all(const std::byte* where, std::span<double> row) {
-  for (double& value : row) {
-    if constexpr (format.bytes == sizeof(float)) {
-      float narrow;
-      std::memcpy(&narrow, where, sizeof narrow);
-      const auto magnitude = std::bit_cast<std::uint32_t>(narrow) << 1;
-      // Zeros and normal numbers; others might be flushed or made quiet.
-      constexpr auto kLeast = std::bit_cast<std::uint32_t>(std::numeric_limits<float>::min()) << 1;
-      if (magnitude == 0 || (magnitude >= kLeast && magnitude < (std::uint32_t{0xff} << 24))) {
-        value = static_cast<double>(narrow);
-        where += format.bytes;
-        continue;
+KVCHECK_INTO_WIDE_LOOPS void store_all(std::span<const double> row, std::byte* where) {
+  if constexpr (format.bytes < sizeof(double) && std::endian::native == std::endian::little) {
+    if (all_plain<format>(row, format.max_exponent)) {
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        if constexpr (format.bytes == sizeof(float)) {
+          const auto narrow = static_cast<float>(row[i]);  // As in rounded().
+          std::memcpy(where + i * format.bytes, &narrow, format.bytes);
+        } else {
+          const auto bits = std::bit_cast<std::uint64_t>(row[i]);
+          const std::uint64_t magnitude = (bits << 1) == 0 ? 0 : encode_normal<format>(bits);
+          const auto pattern =
+              static_cast<std::uint16_t>((bits >> 63) << format.sign_shift() | magnitude);
+          std::memcpy(where + i * format.bytes, &pattern, format.bytes);
+        }
       }
+      return;
     }
+  }
+  for (const double value : row) {
+    put_bytes<format>(encode<format>(value), where);
+    where += format.bytes;
+  }
+}
+
+/// Whether every element of a row is zero or a normal number; others might be flushed or made
+/// quiet.
+template <const Format& format, class Pattern>
+KVCHECK_INTO_WIDE_LOOPS bool all_plain(const std::byte* where, std::size_t count) {
+  static_assert(sizeof(Pattern) == format.bytes);
+  constexpr auto least = static_cast<Pattern>(Pattern{1} << format.fraction_bits());
+  constexpr auto infinity = static_cast<Pattern>(format.infinity());
+  Pattern others = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    Pattern pattern;
+    std::memcpy(&pattern, where + i * sizeof pattern, sizeof pattern);
+    const auto magnitude =
+        static_cast<Pattern>(pattern & static_cast<Pattern>(~(Pattern{1} << format.sign_shift())));
+    const bool plain = magnitude == 0 || (magnitude >= least && magnitude < infinity);
+    others = static_cast<Pattern>(others | (plain ? 0 : 1));
+  }
+  return others == 0;
+}
+
+template <const Format& format>
+KVCHECK_INTO_WIDE_LOOPS void load_all(const std::byte* where, std::span<double> row) {
+  using Pattern = std::conditional_t<format.bytes == sizeof(float), std::uint32_t, std::uint16_t>;
+  if constexpr (format.bytes < sizeof(double) && std::endian::native == std::endian::little) {
+    if (all_plain<format, Pattern>(where, row.size())) {
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        if constexpr (format.bytes == sizeof(float)) {
+          float narrow;
+          std::memcpy(&narrow, where + i * format.bytes, format.bytes);
+          row[i] = static_cast<double>(narrow);
+        } else {
+          Pattern pattern;
+          std::memcpy(&pattern, where + i * format.bytes, format.bytes);
+          row[i] = decode_plain<format>(pattern);
+        }
+      }
+      return;
+    }
+  }
+  for (double& value : row) {
     value = load<format>(where);
     where += format.bytes;
   }
@@ -286,7 +361,7 @@ double round_to(ElementType type, double value) {
   return rounded<kF32>(value);
 }
 
-void round_row(ElementType type, std::span<double> row) {
+KVCHECK_WIDE_LOOPS void round_row(ElementType type, std::span<double> row) {
   switch (type) {
     case ElementType::f16:
       return round_all<kF16>(row);
@@ -301,10 +376,21 @@ void round_row(ElementType type, std::span<double> row) {
 }
 
 void store_element(ElementType type, double value, std::byte* where) {
-  store_elements(type, {&value, 1}, where);
+  switch (type) {
+    case ElementType::f16:
+      return put_bytes<kF16>(encode<kF16>(value), where);
+    case ElementType::bf16:
+      return put_bytes<kBf16>(encode<kBf16>(value), where);
+    case ElementType::f64:
+      return put_bytes<kF64>(encode<kF64>(value), where);
+    case ElementType::f32:
+      break;
+  }
+  put_bytes<kF32>(encode<kF32>(value), where);
 }
 
-void store_elements(ElementType type, std::span<const double> row, std::byte* where) {
+KVCHECK_WIDE_LOOPS void store_elements(ElementType type, std::span<const double> row,
+                                       std::byte* where) {
   switch (type) {
     case ElementType::f16:
       return store_all<kF16>(row, where);
@@ -318,7 +404,8 @@ void store_elements(ElementType type, std::span<const double> row, std::byte* wh
   store_all<kF32>(row, where);
 }
 
-void load_elements(ElementType type, const std::byte* where, std::span<double> row) {
+KVCHECK_WIDE_LOOPS void load_elements(ElementType type, const std::byte* where,
+                                      std::span<double> row) {
   switch (type) {
     case ElementType::f16:
       return load_all<kF16>(where, row);

@@ -12,6 +12,7 @@
 
 #include "model/counter_hash.h"
 #include "model/fill_shapes.h"
+#include "model/wide_loops.h"
 
 namespace kvcheck::model {
 namespace {
@@ -59,6 +60,27 @@ double signed_code(double size, std::uint64_t hash) {
 /// distinct, which signs alone would not.
 double code(std::uint64_t hash) {
   return signed_code(1.0 + static_cast<double>((hash >> 1) & 31) / 128.0, hash);
+}
+
+/// roughly_normal() of each lane.
+KVCHECK_WIDE_LOOPS void normal_lanes(std::uint64_t hash, std::span<double> row) {
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    row[c] = roughly_normal(nth_of(hash, static_cast<std::int64_t>(c)));
+  }
+}
+
+/// code() of each lane.
+KVCHECK_WIDE_LOOPS void code_lanes(std::uint64_t hash, std::span<double> row) {
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    row[c] = code(nth_of(hash, static_cast<std::int64_t>(c)));
+  }
+}
+
+/// Adds signed_code() to each lane.
+KVCHECK_WIDE_LOOPS void add_signs(double size, std::uint64_t hash, std::span<double> row) {
+  for (std::size_t c = 0; c < row.size(); ++c) {
+    row[c] += signed_code(size, nth_of(hash, static_cast<std::int64_t>(c)));
+  }
 }
 
 /// Of position_digits: six digits of base 2 reach 64 positions, and wider lanes need fewer.
@@ -299,12 +321,11 @@ void Fill::key_row(std::int64_t entry, std::int64_t kv_head, Token token,
   }
   const std::uint64_t hash = row_hash(kKey, entry, kv_head, token);
   if (scenario_->fill.kind == FillKind::random) return normal_row(hash, row);
-  for (double& element : row) element = code(nth_of(hash, lane++));
+  code_lanes(hash, row);
 }
 
 void Fill::normal_row(std::uint64_t hash, std::span<double> row) const {
-  std::int64_t lane = 0;
-  for (double& element : row) element = roughly_normal(nth_of(hash, lane++));
+  normal_lanes(hash, row);
   round_row(scenario_->element_type, row);
 }
 
@@ -360,12 +381,10 @@ void Fill::query_row(std::size_t step, std::int64_t entry, std::int64_t query_he
   const QueryRow source = query_source(step, entry, query_head, query);
   if (source.set == nullptr) return normal_row(source.own, row);
   // Each lane adds up in the order of query_lane().
-  for (double& element : row) element = kQueryNoise * roughly_normal(nth_of(source.own, lane++));
+  normal_lanes(source.own, row);
+  for (double& element : row) element *= kQueryNoise;
   for (std::size_t i = 0; i < source.set->count; ++i) {
-    const double weight = source.set->needles[i].weight;
-    const std::uint64_t codes = source.codes[i];
-    lane = 0;
-    for (double& element : row) element += signed_code(weight, nth_of(codes, lane++));
+    add_signs(source.set->needles[i].weight, source.codes[i], row);
   }
   for (double& element : row) element *= needle_gain_;
   round_row(scenario_->element_type, row);

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <type_traits>
 #include <utility>
 
+#include "model/wide_loops.h"
 #include "properties/convert.h"
 
 namespace kvcheck::properties {
@@ -34,6 +37,7 @@ bool is_identity(const Order& order) {
 
 Order picked(const Order& values, const Order& order) {
   Order result;
+  result.reserve(order.size());
   for (const std::int64_t from : order) result.push_back(values[static_cast<std::size_t>(from)]);
   return result;
 }
@@ -144,44 +148,68 @@ class Padding final : public TensorChange {
   double value_;
 };
 
-/// Of elements with `fraction` bits behind the exponent: those of normal numbers by their exponent
-/// alone.
+/// Elements with `fraction` bits behind the exponent, times 2^exponent by their exponents alone;
+/// what would overflow stays. False, and all as it was, where a subnormal number comes or goes.
 template <class Bits>
-void scale_bits(Tensor& tensor, int fraction, int exponent) {
+KVCHECK_INTO_WIDE_LOOPS bool scale_exponents(std::span<std::byte> bytes, int fraction,
+                                             int exponent) {
   constexpr int kAll = 8 * sizeof(Bits);
-  const auto top = static_cast<std::int64_t>((Bits{1} << (kAll - 1 - fraction)) - 1);
-  for (std::byte* at = tensor.bytes.data(); at != tensor.bytes.data() + tensor.bytes.size();
-       at += sizeof(Bits)) {
+  using Field = std::conditional_t<kAll == 64, std::int64_t, std::int32_t>;
+  const auto top = static_cast<Field>((Bits{1} << (kAll - 1 - fraction)) - 1);
+  const std::size_t count = bytes.size() / sizeof(Bits);
+  const auto load = [&](std::size_t i) {
     Bits bits;
-    std::memcpy(&bits, at, sizeof bits);
-    // A zero stays one; the rows that nobody wrote are full of them.
-    if (static_cast<Bits>(bits << 1) == 0) continue;
-    const auto field = static_cast<std::int64_t>(bits >> fraction) & top;
-    if (field == top) continue;  // Infinite, or no number.
-    if (field > 0 && field + exponent > 0) {
-      if (field + exponent >= top) continue;
-      bits = static_cast<Bits>(bits + static_cast<Bits>(static_cast<Bits>(exponent) << fraction));
-      std::memcpy(at, &bits, sizeof bits);
-      continue;
-    }
-    // Subnormal numbers, before or after.
-    const model::ElementType type = to_model(tensor.type);
-    const double scaled = std::ldexp(model::load_element(type, at), exponent);
-    if (std::abs(scaled) <= model::largest_finite(type)) model::store_element(type, scaled, at);
+    std::memcpy(&bits, bytes.data() + i * sizeof bits, sizeof bits);
+    return bits;
+  };
+  // A zero stays one, and so does what is infinite or no number.
+  const auto field_of = [&](Bits bits) { return static_cast<Field>(bits >> fraction) & top; };
+  const auto stays = [&](Bits bits) {
+    return static_cast<Bits>(bits << 1) == 0 || field_of(bits) == top;
+  };
+  Bits subnormal = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Bits bits = load(i);
+    const Field field = field_of(bits);
+    const bool small = !stays(bits) && (field == 0 || field + exponent <= 0);
+    subnormal = static_cast<Bits>(subnormal | (small ? 1 : 0));
+  }
+  if (subnormal != 0) return false;
+  const auto more = static_cast<Bits>(static_cast<Bits>(exponent) << fraction);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Bits bits = load(i);
+    const bool same = stays(bits) || field_of(bits) + exponent >= top;
+    const auto scaled = static_cast<Bits>(bits + (same ? Bits{0} : more));
+    std::memcpy(bytes.data() + i * sizeof scaled, &scaled, sizeof scaled);
+  }
+  return true;
+}
+
+KVCHECK_WIDE_LOOPS bool scale_exponents(kernels::ElementType type, std::span<std::byte> bytes,
+                                        int exponent) {
+  switch (type) {
+    case kernels::ElementType::f16:
+      return scale_exponents<std::uint16_t>(bytes, 10, exponent);
+    case kernels::ElementType::bf16:
+      return scale_exponents<std::uint16_t>(bytes, 7, exponent);
+    case kernels::ElementType::f64:
+      return scale_exponents<std::uint64_t>(bytes, 52, exponent);
+    default:
+      return scale_exponents<std::uint32_t>(bytes, 23, exponent);
   }
 }
 
 /// Times 2^exponent, element by element; what would overflow, such as a poison, stays.
 void scale(Tensor& tensor, int exponent) {
-  switch (tensor.type) {
-    case kernels::ElementType::f16:
-      return scale_bits<std::uint16_t>(tensor, 10, exponent);
-    case kernels::ElementType::bf16:
-      return scale_bits<std::uint16_t>(tensor, 7, exponent);
-    case kernels::ElementType::f64:
-      return scale_bits<std::uint64_t>(tensor, 52, exponent);
-    default:
-      return scale_bits<std::uint32_t>(tensor, 23, exponent);
+  if (scale_exponents(tensor.type, tensor.bytes, exponent)) return;
+  const model::ElementType type = to_model(tensor.type);
+  const std::size_t width = kernels::element_bytes(tensor.type);
+  const double largest = model::largest_finite(type);
+  for (std::size_t at = 0; at < tensor.bytes.size(); at += width) {
+    const double number = model::load_element(type, tensor.bytes.data() + at);
+    const double scaled = std::ldexp(number, exponent);
+    if (!std::isfinite(number) || std::abs(scaled) > largest) continue;
+    model::store_element(type, scaled, tensor.bytes.data() + at);
   }
 }
 

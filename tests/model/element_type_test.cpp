@@ -190,6 +190,54 @@ TEST(ElementTypes, RowsAreRoundedStoredAndLoadedLikeTheirElements) {
   }
 }
 
+/// Rows of numbers that are zero or normal in the type, as most are, are converted side by side:
+/// of every length, and with one other number at any place.
+TEST(ElementTypes, RowsOfEveryLengthAreLikeTheirElements) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> common{0.0, -0.0, 1.0 / 3, -2.5, 6.2e-5, -65504, 0.1, 1.00390625};
+  const std::vector<double> others{1.0, 3e-8, -1e-41, 65519.9, 65520, 3.39e38, -kInfinity, nan};
+  for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    const std::size_t width = element_bytes(type);
+    for (std::size_t length = 1; length <= 67; ++length) {
+      for (std::size_t odd = 0; odd < others.size(); ++odd) {
+        std::vector<double> row(length);
+        for (std::size_t i = 0; i < length; ++i) row[i] = common[(3 * i + length) % common.size()];
+        row[odd * length / others.size()] = others[odd];
+        std::vector<std::byte> stored(length * width), single(width);
+        store_elements(type, row, stored.data());
+        std::vector<double> loaded(length), rounded = row;
+        load_elements(type, stored.data(), loaded);
+        round_row(type, rounded);
+        for (std::size_t i = 0; i < length; ++i) {
+          store_element(type, row[i], single.data());
+          ASSERT_EQ(std::memcmp(stored.data() + i * width, single.data(), width), 0) << row[i];
+          const double one = load_element(type, single.data()), alone = round_to(type, row[i]);
+          ASSERT_EQ(std::bit_cast<std::uint64_t>(loaded[i]), std::bit_cast<std::uint64_t>(one));
+          ASSERT_EQ(std::bit_cast<std::uint64_t>(rounded[i]), std::bit_cast<std::uint64_t>(alone));
+        }
+      }
+    }
+  }
+}
+
+/// Every pattern of 16 bits, in rows of 16.
+TEST_P(HalfTypes, RowsLoadEveryPatternLikeItself) {
+  std::vector<std::uint16_t> patterns(16);
+  std::vector<double> loaded(patterns.size());
+  const auto* bytes = reinterpret_cast<const std::byte*>(patterns.data());
+  for (std::uint32_t first = 0; first <= 0xffff; first += 16) {
+    for (std::size_t i = 0; i < patterns.size(); ++i) {
+      patterns[i] = static_cast<std::uint16_t>(first + i);
+    }
+    load_elements(GetParam(), bytes, loaded);
+    for (std::size_t i = 0; i < patterns.size(); ++i) {
+      const double one = load_element(GetParam(), bytes + 2 * i);
+      ASSERT_EQ(std::bit_cast<std::uint64_t>(loaded[i]), std::bit_cast<std::uint64_t>(one))
+          << std::hex << patterns[i];
+    }
+  }
+}
+
 /// At every border between zeros, subnormal and normal numbers, infinity and NaN, whose payloads
 /// stay.
 TEST(ElementTypes, RowsOfF32LoadEveryKindOfPattern) {

@@ -244,4 +244,5 @@ TESTED_ELSEWHERE = {
     "shrinkers/pass_sizes.cpp": PASSES,
     "shrinkers/pass_steps.cpp": PASSES,
     "shrinkers/pass_tokens.cpp": PASSES,
+    "model/wide_loops.h": "tests/model/element_type_test.cpp",
 }
