@@ -51,6 +51,8 @@ class Operands {
 
   /// From here on rows come from `rows` in place of the fill. \pre it gives those of the fill
   void share_rows(RowSource& rows) { source_ = &rows; }
+  /// Null where the rows are not shared.
+  RowSource* shared_rows() const { return source_; }
 
   /// Evaluated once per token. Valid as long as the operands.
   const TokenRows& stored(const HeldToken& token);

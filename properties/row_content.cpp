@@ -10,6 +10,7 @@
 
 #include "model/parameters.h"
 #include "model/quantisation.h"
+#include "model/row_source.h"
 #include "properties/convert.h"
 
 namespace kvcheck::properties {
@@ -46,6 +47,7 @@ RowContent::RowContent(const model::Scenario& scenario, const model::Timeline& t
                        const model::Fill& fill, double roundoff, model::Operands* operands)
     : scenario_(scenario),
       timeline_(timeline),
+      fill_(fill),
       computed_keys_(scenario.rotary || scenario.qk_norm),
       quantised_(scenario.cache.quantisation.kind != QuantisationKind::none),
       unquantised_(before_quantisation()),
@@ -131,9 +133,20 @@ void RowContent::encode(Side side, const HeldToken& token, std::int64_t kv_head,
   model::store_row(kind, codes, bytes);
 }
 
+std::span<const std::byte> RowContent::given(Side side, const HeldToken& token) const {
+  model::RowSource* const rows = operands_->shared_rows();
+  if (rows == nullptr || quantised_) return {};
+  if (side == Side::value) return rows->values(fill_, token.entry, token.token);
+  return computed_keys_ ? std::span<const std::byte>{}
+                        : rows->keys(fill_, token.entry, token.token);
+}
+
 std::span<const std::byte> RowContent::stored(Side side, const HeldToken& token,
                                               std::int64_t kv_head) {
   Stored& rows = stored_[static_cast<std::size_t>(side)];
+  if (const auto all = given(side, token); !all.empty()) {
+    return all.subspan(static_cast<std::size_t>(kv_head) * rows.width, rows.width);
+  }
   std::int64_t& first = rows.first[index_of(token)];
   if (first < 0) {
     const std::size_t begin = rows.bytes.size();

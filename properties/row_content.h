@@ -76,6 +76,9 @@ class RowContent {
   std::size_t index_of(const model::HeldToken& token) const;
   /// Valid until the next call.
   std::span<const std::byte> stored(Side side, const model::HeldToken& token, std::int64_t kv_head);
+  /// Of all KV heads, as the operator was given them; empty where the cache stores something else,
+  /// or nobody shares what was given. Valid until the next call.
+  std::span<const std::byte> given(Side side, const model::HeldToken& token) const;
   void encode(Side side, const model::HeldToken& token, std::int64_t kv_head,
               std::span<std::byte> bytes);
   bool side_matches(std::span<const std::byte> row, Side side, const model::HeldToken& token,
@@ -85,6 +88,7 @@ class RowContent {
 
   const model::Scenario& scenario_;
   const model::Timeline& timeline_;
+  const model::Fill& fill_;
   bool computed_keys_, quantised_;
   model::Reading unquantised_;  // Operands before the cache quantises them.
   std::optional<model::Operands> own_operands_;
