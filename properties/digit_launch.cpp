@@ -2,6 +2,7 @@
 #include "properties/digit_launch.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "model/oracle.h"
@@ -146,8 +147,14 @@ DigitLaunch::Reading DigitLaunch::read_quickly(const MeasuredQuery& query) {
   const double value = value_of_[static_cast<std::size_t>(kv_head_of(query))];
   double outputs = 0, bounds = 0;
   shows_.assign(observed_.size(), false);
+  // Most lanes are lit by few keys.
+  std::array<const UniformRows::Lane*, 2> few{};
   for (std::size_t l = 0; l < observed_.size(); ++l) {
-    const auto& lane = rows_.lane(query.head, keys, lit_[l]);
+    const auto lit = static_cast<std::size_t>(lit_[l]);
+    const UniformRows::Lane* known = lit < few.size() ? few[lit] : nullptr;
+    if (known == nullptr) known = &rows_.lane(query.head, keys, lit_[l]);
+    if (lit < few.size()) few[lit] = known;
+    const UniformRows::Lane& lane = *known;
     const double off = std::abs(observed_[l] - value * lane.output);
     if (!(off <= value * (value == 1 ? kClearly * lane.bound : lane.scaled_bound))) return {};
     shows_[l] = !lane.hides_a_key;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "kernels/cpu/cache_format.h"
@@ -12,12 +13,15 @@
 #include "kernels/cpu/planted/mistakes.h"
 
 namespace kvcheck::kernels {
+
+using namespace std::string_view_literals;
+
 namespace {
 
 CacheKind kind_of(const SessionConfig& config, Fault fault) {
   CacheKind kind = cache_kind(config);
-  if (config.layout == "full") return kind;
-  if (config.layout == "min_overflow") return kind;
+  if (config.layout == "full"sv) return kind;
+  if (config.layout == "min_overflow"sv) return kind;
   const bool early = fault == Fault::evicts_one_row_early && config.capacity > config.window_size;
   const bool inside = fault == Fault::evicts_inside_window && config.window_size > 1;
   kind.eviction = fault == Fault::min_overflow_eviction
@@ -42,9 +46,7 @@ KvCache::KvCache(const SessionConfig& config, Fault fault)
       astray_(lengths_.size(), 0) {
   shape(buffer_, kind_.concatenates ? 0 : config.capacity);
   // Fresh memory is zero already.
-  if (config.initial_poison != 0) {
-    poison({config.initial_poison, std::vector<std::int64_t>(lengths_.size(), 0)});
-  }
+  if (config.initial_poison != 0) poison(config.initial_poison, lengths_);
 }
 
 void KvCache::shape(KeyValueRows& rows, std::int64_t count) const {
@@ -233,13 +235,13 @@ void KvCache::load(const LoadRequest& request) {
   std::fill(astray_.begin(), astray_.end(), 0);
 }
 
-void KvCache::poison(const PoisonRows& poison) {
+void KvCache::poison(double value, std::span<const std::int64_t> first_row) {
   std::array<std::byte, 8> element{};
-  encode_element(type_, poison.value, element.data());
+  encode_element(type_, value, element.data());
   const std::span<const std::byte> bytes = std::span(element).first(element_bytes(type_));
-  for (std::size_t b = 0; b < poison.first_row.size(); ++b) {
-    buffer_.key.fill_rows(static_cast<std::int64_t>(b), poison.first_row[b], bytes);
-    buffer_.value.fill_rows(static_cast<std::int64_t>(b), poison.first_row[b], bytes);
+  for (std::size_t b = 0; b < first_row.size(); ++b) {
+    buffer_.key.fill_rows(static_cast<std::int64_t>(b), first_row[b], bytes);
+    buffer_.value.fill_rows(static_cast<std::int64_t>(b), first_row[b], bytes);
   }
 }
 

@@ -64,7 +64,8 @@ class KvCache {
   /// \pre check_load found nothing wrong
   void load(const LoadRequest& request);
   /// Overwrites rows [first_row[b], rows()) of every entry.
-  void poison(const PoisonRows& poison);
+  void poison(double value, std::span<const std::int64_t> first_row);
+  void poison(const PoisonRows& rows) { poison(rows.value, rows.first_row); }
   CacheRows present() const;
 
   /// Bytes of the rows that the cache keeps between steps.

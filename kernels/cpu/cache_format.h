@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/target.h"
 
@@ -10,14 +11,14 @@ namespace kvcheck::kernels {
 /// The element type that a cache of this session stores.
 inline ElementType cache_type(const SessionConfig& config) {
   const std::string& kind = config.quantisation.kind;
-  if (kind == "none") return config.element_type;
-  if (kind == "int8") return ElementType::i8;
-  return kind == "int4" ? ElementType::u8 : ElementType::f8e4m3;
+  if (kind == std::string_view("none")) return config.element_type;
+  if (kind == std::string_view("int8")) return ElementType::i8;
+  return kind == std::string_view("int4") ? ElementType::u8 : ElementType::f8e4m3;
 }
 
 /// Elements of a stored row of `lanes` lanes: two codes of int4 share a byte.
 inline std::int64_t cache_width(const SessionConfig& config, std::int64_t lanes) {
-  return config.quantisation.kind == "int4" ? lanes / 2 + lanes % 2 : lanes;
+  return config.quantisation.kind == std::string_view("int4") ? lanes / 2 + lanes % 2 : lanes;
 }
 
 /// Bytes of a stored row of `lanes` lanes.

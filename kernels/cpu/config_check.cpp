@@ -1,6 +1,7 @@
 // What a session cannot be, whatever is asked of it later.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -10,11 +11,14 @@
 #include "kernels/cpu/request_check.h"
 
 namespace kvcheck::kernels {
+
+using namespace std::string_view_literals;
+
 namespace {
 
 Reason check_operator(const SessionConfig& config) {
-  const bool gqa = config.op == "gqa";
-  if (!gqa && config.op != "attention") {
+  const bool gqa = config.op == "gqa"sv;
+  if (!gqa && config.op != "attention"sv) {
     return refuse("op", config.op, "must be gqa or attention");
   }
   if (gqa && config.opset != 1) return refuse("opset", config.opset, "gqa has opset 1 only");
@@ -24,10 +28,10 @@ Reason check_operator(const SessionConfig& config) {
   if (config.nonpad_kv_seqlen && config.opset < 24) {
     return refuse("nonpad_kv_seqlen", "true", "is an input of attention from opset 24 on");
   }
-  if (config.mask != "none" && config.mask != "boolean" && config.mask != "additive") {
+  if (config.mask != "none"sv && config.mask != "boolean"sv && config.mask != "additive"sv) {
     return refuse("mask", config.mask, "must be none, boolean or additive");
   }
-  if (gqa && config.mask == "boolean") {
+  if (gqa && config.mask == "boolean"sv) {
     return refuse("mask", config.mask, "belongs to attention; gqa takes none or additive");
   }
   switch (config.element_type) {
@@ -64,7 +68,7 @@ Reason check_shape(const SessionConfig& config) {
     return refuse("query_heads", config.query_heads,
                   fmt::format("must be a multiple of kv_heads ({})", config.kv_heads));
   }
-  if (config.op == "gqa" && config.value_head_size != config.head_size) {
+  if (config.op == "gqa"sv && config.value_head_size != config.head_size) {
     return refuse("value_head_size", config.value_head_size,
                   fmt::format("gqa needs head_size ({}) here", config.head_size));
   }
@@ -72,7 +76,7 @@ Reason check_shape(const SessionConfig& config) {
 }
 
 Reason check_windows(const SessionConfig& config) {
-  const bool gqa = config.op == "gqa";
+  const bool gqa = config.op == "gqa"sv;
   if (!gqa && config.opset < 25 && config.window_size != -1) {
     return refuse("window_size", config.window_size,
                   "attention has no window before opset 25; use -1");
@@ -102,8 +106,8 @@ Reason check_windows(const SessionConfig& config) {
 }
 
 Reason check_cache(const SessionConfig& config) {
-  const bool evicts = config.layout == "block" || config.layout == "min_overflow";
-  if (!evicts && config.layout != "full") {
+  const bool evicts = config.layout == "block"sv || config.layout == "min_overflow"sv;
+  if (!evicts && config.layout != "full"sv) {
     return refuse("layout", config.layout, "must be full, block or min_overflow");
   }
   const std::int64_t least = concatenates(config) ? 0 : 1;
@@ -111,7 +115,7 @@ Reason check_cache(const SessionConfig& config) {
     return refuse("capacity", config.capacity,
                   fmt::format("must be from {} to {} rows", least, kMaxLength));
   }
-  if (config.op == "attention" && evicts) {
+  if (config.op == "attention"sv && evicts) {
     return refuse("layout", config.layout, "attention has full only");
   }
   if (evicts && config.window_size < 1) {
@@ -149,14 +153,14 @@ std::optional<std::string> check_claims(const Capabilities& can, const SessionCo
   return first_of(
       [&] { return takes("op", config.op, can.operators); },
       [&]() -> Reason {
-        if (config.op != "attention" || can.opsets.count(config.opset) > 0) return std::nullopt;
+        if (config.op != "attention"sv || can.opsets.count(config.opset) > 0) return std::nullopt;
         return refuse("opset", config.opset,
                       fmt::format("{} takes {}", can.name, fmt::join(can.opsets, ", ")));
       },
       [&] { return takes("element_type", to_string(config.element_type), can.element_types); },
       [&] { return takes("layout", config.layout, can.layouts); },
       [&]() -> Reason {
-        if (config.op != "gqa" || config.head_size % can.head_size_multiple == 0) {
+        if (config.op != "gqa"sv || config.head_size % can.head_size_multiple == 0) {
           return std::nullopt;
         }
         return refuse("head_size", config.head_size,

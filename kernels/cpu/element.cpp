@@ -156,6 +156,21 @@ void decode_row(ElementType type, const std::byte* from, std::size_t count, Real
 template <class Real>
 void encode_row(ElementType type, const Real* from, std::size_t count, std::byte* to) {
   const std::size_t size = element_bytes(type);
+  if constexpr (std::is_same_v<Real, float>) {
+    // One rounding as they are.
+    if (type == ElementType::f32) {
+      if (count > 0) std::memcpy(to, from, count * size);
+      return;
+    }
+    if (type == ElementType::f16) {
+      for (std::size_t i = 0; i < count; ++i) put(Eigen::half(from[i]), to + i * size);
+      return;
+    }
+    if (type == ElementType::bf16) {
+      for (std::size_t i = 0; i < count; ++i) put(Eigen::bfloat16(from[i]), to + i * size);
+      return;
+    }
+  }
   for (std::size_t i = 0; i < count; ++i) {
     encode_element(type, static_cast<double>(from[i]), to + i * size);
   }

@@ -1,19 +1,23 @@
 // Plans of steps and the limits of rollbacks.
 #include "kernels/cpu/entry_plan.h"
 
+#include <string_view>
+
 #include <fmt/format.h>
 
 namespace kvcheck::kernels {
 
+using namespace std::string_view_literals;
+
 CacheKind cache_kind(const SessionConfig& config) {
   CacheKind kind;
-  if (config.layout == "min_overflow") {
+  if (config.layout == "min_overflow"sv) {
     kind.eviction = Eviction::min_overflow(config.capacity, config.window_size);
-  } else if (config.layout == "block") {
+  } else if (config.layout == "block"sv) {
     kind.eviction = Eviction::blocks(config.capacity, config.window_size);
   }
-  kind.concatenates = config.op == "attention" && !config.nonpad_kv_seqlen;
-  kind.fresh_present = kind.concatenates || (config.op == "gqa" && !config.share_buffers);
+  kind.concatenates = config.op == "attention"sv && !config.nonpad_kv_seqlen;
+  kind.fresh_present = kind.concatenates || (config.op == "gqa"sv && !config.share_buffers);
   return kind;
 }
 

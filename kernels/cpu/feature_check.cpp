@@ -3,12 +3,16 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <string_view>
 
 #include <fmt/ranges.h>
 
 #include "kernels/cpu/request_check.h"
 
 namespace kvcheck::kernels {
+
+using namespace std::string_view_literals;
+
 namespace {
 
 Reason of_gqa_only(const SessionConfig& config) {
@@ -37,14 +41,14 @@ Reason of_attention_only(const SessionConfig& config) {
 
 Reason check_intermediate(const SessionConfig& config) {
   const std::string& kind = config.qk_output;
-  if (kind == "none") return std::nullopt;
-  const bool early = kind == "raw" || kind == "softcapped";
-  if (!early && kind != "biased" && kind != "probabilities") {
+  if (kind == "none"sv) return std::nullopt;
+  const bool early = kind == "raw"sv || kind == "softcapped"sv;
+  if (!early && kind != "biased"sv && kind != "probabilities"sv) {
     return refuse("qk_output", kind, "must be none, raw, softcapped, biased or probabilities");
   }
-  if (config.op != "gqa") return std::nullopt;
+  if (config.op != "gqa"sv) return std::nullopt;
   if (early) return refuse("qk_output", kind, "gqa knows biased and probabilities");
-  if (config.layout != "full") {
+  if (config.layout != "full"sv) {
     return refuse("qk_output", kind, fmt::format("must be none with layout {}", config.layout));
   }
   return std::nullopt;
@@ -85,7 +89,7 @@ Reason check_norm(const SessionConfig& config) {
 Reason check_quantisation(const SessionConfig& config) {
   const QuantisationConfig& codes = config.quantisation;
   if (!codes.quantised()) return std::nullopt;
-  if (codes.kind != "int8" && codes.kind != "int4" && codes.kind != "fp8") {
+  if (codes.kind != "int8"sv && codes.kind != "int4"sv && codes.kind != "fp8"sv) {
     return refuse("quantisation.kind", codes.kind, "must be none, int8, int4 or fp8");
   }
   if (config.element_type == ElementType::f64) {
@@ -151,7 +155,7 @@ Reason check_features(const SessionConfig& config) {
     return refuse("input_rank", config.input_rank, "must be 3 or 4");
   }
   return first_of(
-      [&] { return config.op == "gqa" ? of_attention_only(config) : of_gqa_only(config); },
+      [&] { return config.op == "gqa"sv ? of_attention_only(config) : of_gqa_only(config); },
       [&]() -> Reason {
         if (!config.softmax_precision) return std::nullopt;
         switch (*config.softmax_precision) {
@@ -184,7 +188,7 @@ Reason check_claimed_features(const Capabilities& can, const SessionConfig& conf
   const Use uses[] = {
       {config.rotary.has_value(), "rotary", "rotary"},
       {config.qk_norm.has_value(), "qk_norm", "qk_norm"},
-      {config.qk_output != "none", "qk_output", "qk_output"},
+      {config.qk_output != "none"sv, "qk_output", "qk_output"},
       {config.packed_qkv, "packed_qkv", "packed_qkv"},
       {config.softmax_precision.has_value(), "softmax_precision", "softmax_precision"},
       {config.launch.has_value(), "launch", "launches"},

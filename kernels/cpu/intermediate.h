@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "kernels/cpu/cache.h"
 #include "kernels/cpu/key_range.h"
@@ -24,7 +25,9 @@ class Intermediate {
   Intermediate(const SessionConfig& config, std::span<const EntryPlan> plans, std::int64_t queries);
 
   /// Whether it wants scores of keys that the query does not see.
-  bool of_all_keys() const { return stage_ == "raw" || stage_ == "softcapped"; }
+  bool of_all_keys() const {
+    return stage_ == std::string_view("raw") || stage_ == std::string_view("softcapped");
+  }
 
   /// The row that put() writes to, with what it holds where nothing is put. `reach` = rows that the
   /// query may see before the mask; row 0 of the cache holds `first_position`.
@@ -46,6 +49,8 @@ class Intermediate {
 
   /// The same of a number that is at the stage asked for. \pre a stage is asked for
   void store(std::int64_t row, double value);
+  /// The same of the keys in `count` neighbouring rows.
+  void store_run(std::int64_t row, const float* values, std::int64_t count);
 
   std::optional<Tensor> take() { return std::move(tensor_); }
 
@@ -56,6 +61,7 @@ class Intermediate {
   std::optional<Tensor> tensor_;
   std::int64_t first_element_ = 0;
   std::int64_t first_position_ = 0;
+  std::vector<float> hidden_;  // -infinity, as often as a row had need of it.
 };
 
 }  // namespace kvcheck::kernels

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/cpu/cache.h"
 #include "kernels/target.h"
@@ -39,7 +40,7 @@ inline bool asks_without_tokens(const SessionConfig& config, const StepRequest& 
   const auto none = [](const std::vector<std::int64_t>& counts) {
     return std::all_of(counts.begin(), counts.end(), [](std::int64_t n) { return n == 0; });
   };
-  return config.op == "gqa" && none(request.tokens) && !none(request.queries);
+  return config.op == std::string_view("gqa") && none(request.tokens) && !none(request.queries);
 }
 
 /// The case of query `query` of an entry; \param alone asks_without_tokens of the step.

@@ -2,14 +2,18 @@
 #include "kernels/cpu/mask_check.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace kvcheck::kernels {
+
+using namespace std::string_view_literals;
+
 namespace {
 
 /// Columns of the mask: all of them, or fewer from opset 24 on, where what lacks counts as hidden.
 Reason check_columns(const SessionConfig& config, std::int64_t longest, std::int64_t found) {
   const std::int64_t most = config.nonpad_kv_seqlen ? config.capacity : longest;
-  if (config.op == "gqa" || config.opset < 24) {
+  if (config.op == "gqa"sv || config.opset < 24) {
     if (found == most) return std::nullopt;
     return refuse("mask columns", found, fmt::format("must be the {} keys", most));
   }
@@ -22,7 +26,7 @@ Reason check_columns(const SessionConfig& config, std::int64_t longest, std::int
 
 Reason check_mask(const SessionConfig& config, const StepRequest& request, std::int64_t longest,
                   std::int64_t queries) {
-  if (config.mask == "none") {
+  if (config.mask == "none"sv) {
     return request.mask ? refuse("mask", "given", "the session was opened without one")
                         : std::nullopt;
   }
@@ -31,7 +35,7 @@ Reason check_mask(const SessionConfig& config, const StepRequest& request, std::
     return refuse("mask", "absent", fmt::format("the session needs a {} mask", config.mask));
   }
   const Shape& shape = request.mask->shape;
-  const bool gqa = config.op == "gqa";
+  const bool gqa = config.op == "gqa"sv;
   if (gqa && shape.size() != 4) return refuse("mask rank", shape.size(), "must be 4 for gqa");
   if (shape.empty() || shape.size() > 4) {
     return refuse("mask rank", shape.size(), "must be 1, 2, 3 or 4");
@@ -49,7 +53,7 @@ Reason check_mask(const SessionConfig& config, const StepRequest& request, std::
                                              : fmt::format("must be {}", full[d]));
   }
   if (Reason reason = check_columns(config, longest, shape.back())) return reason;
-  const bool boolean = config.mask == "boolean";
+  const bool boolean = config.mask == "boolean"sv;
   return check_tensor("mask", *request.mask, boolean ? ElementType::boolean : config.element_type,
                       shape);
 }

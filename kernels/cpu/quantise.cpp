@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "kernels/cpu/element.h"
@@ -10,11 +11,13 @@
 
 namespace kvcheck::kernels {
 
+using namespace std::string_view_literals;
+
 Quantiser::Quantiser(const QuantisationConfig& config, const Tensor& scale, std::int64_t lanes,
                      Fault fault)
-    : kind_(config.kind == "int8"   ? Kind::int8
-            : config.kind == "int4" ? Kind::int4
-                                    : Kind::fp8),
+    : kind_(config.kind == "int8"sv   ? Kind::int8
+            : config.kind == "int4"sv ? Kind::int4
+                                      : Kind::fp8),
       fault_(fault),
       per_channel_(config.per_channel),
       lanes_(lanes),

@@ -35,7 +35,7 @@ Reason first_of(Check... checks) {
 
 /// attention with a past: the cache grows by the tokens of each step.
 inline bool concatenates(const SessionConfig& config) {
-  return config.op == "attention" && !config.nonpad_kv_seqlen;
+  return config.op == std::string_view("attention") && !config.nonpad_kv_seqlen;
 }
 
 /// Bytes of a tensor, or nothing when they do not fit 2 GiB. \pre no negative extent

@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 #include "kernels/cpu/element.h"
 #include "kernels/cpu/key_range.h"
 
 namespace kvcheck::kernels {
+
+using namespace std::string_view_literals;
 
 RotaryPositions::RotaryPositions(const SessionConfig& config, std::span<const std::int64_t> lengths,
                                  const StepRequest& request, Fault fault)
@@ -27,7 +30,7 @@ RotaryPositions::RotaryPositions(const SessionConfig& config, std::span<const st
     idle |= length == 0;
     behind |= !alone_ && lengths[b] != 0;
   }
-  const bool evicts = config.layout != "full";
+  const bool evicts = config.layout != "full"sv;
   first_prompt_ = !idle && !behind && !(evicts && ragged) && width_ == longest;
   if (config.rotary && config.rotary->position_ids && request.position_ids) {
     ids_ = request.position_ids->bytes.data();

@@ -1,5 +1,6 @@
 // What a step or a load may not ask.
 #include <algorithm>
+#include <string_view>
 
 #include "kernels/cpu/cache_format.h"
 #include "kernels/cpu/key_range.h"
@@ -9,6 +10,9 @@
 #include "kernels/cpu/rotary.h"
 
 namespace kvcheck::kernels {
+
+using namespace std::string_view_literals;
+
 namespace {
 
 std::int64_t largest(std::span<const std::int64_t> numbers) {
@@ -18,7 +22,7 @@ std::int64_t largest(std::span<const std::int64_t> numbers) {
 /// Queries of the keys that the cache holds already.
 Reason check_shared_kv(const SessionConfig& config, std::span<const std::int64_t> lengths,
                        const StepRequest& request) {
-  if (config.layout != "full") {
+  if (config.layout != "full"sv) {
     return refuse("tokens", 0,
                   fmt::format("layout {} takes no queries without tokens", config.layout));
   }
@@ -48,7 +52,7 @@ Reason check_counts(const SessionConfig& config, std::span<const std::int64_t> l
     }
   }
   if (asks_without_tokens(config, request)) return check_shared_kv(config, lengths, request);
-  const bool asks_each = config.op == "gqa" && largest(request.queries) > 0;
+  const bool asks_each = config.op == "gqa"sv && largest(request.queries) > 0;
   const bool grows = concatenates(config);
   for (std::size_t b = 0; b < request.tokens.size(); ++b) {
     const std::int64_t tokens = request.tokens[b];
@@ -69,7 +73,7 @@ Reason check_counts(const SessionConfig& config, std::span<const std::int64_t> l
 Reason check_lengths(const SessionConfig& config, std::span<const std::int64_t> lengths,
                      std::int64_t rows, const StepRequest& request) {
   const bool grows = concatenates(config);
-  const bool full = config.layout == "full" && !grows;
+  const bool full = config.layout == "full"sv && !grows;
   // The present of a concatenating cache, or the temporary buffer of one entry.
   const std::int64_t entries = grows ? config.batch : 1;
   const bool fits = rows_fit(config, entries, rows + largest(request.tokens));
@@ -98,7 +102,7 @@ Reason check_answers(const SessionConfig& config, std::int64_t longest, std::int
     return refuse("queries", queries, "the output must not exceed 2 GiB; ask fewer");
   }
   const std::int64_t columns = config.nonpad_kv_seqlen ? config.capacity : longest;
-  if (config.qk_output != "none" &&
+  if (config.qk_output != "none"sv &&
       !bytes_of(config.element_type, {config.batch, config.query_heads, queries, columns})) {
     return refuse("queries", queries, "qk must not exceed 2 GiB; ask fewer");
   }
@@ -205,7 +209,7 @@ std::optional<std::string> check_step(const SessionConfig& config,
 std::optional<std::string> check_load(const SessionConfig& config, const LoadRequest& request) {
   if (Reason reason = check_per_entry(config, "lengths", request.lengths)) return reason;
   const std::int64_t limit =
-      config.layout == "full" && !concatenates(config) ? config.capacity : kMaxLength;
+      config.layout == "full"sv && !concatenates(config) ? config.capacity : kMaxLength;
   for (std::size_t b = 0; b < request.lengths.size(); ++b) {
     const std::int64_t length = request.lengths[b];
     const std::string field = fmt::format("lengths[{}]", b);

@@ -25,6 +25,9 @@
 #include "kernels/cpu/request_check.h"
 
 namespace kvcheck::kernels {
+
+using namespace std::string_view_literals;
+
 namespace {
 
 /// A mask tensor as the tiles read it.
@@ -110,7 +113,7 @@ class CpuFlashSession final : public Session {
     step.queries_alone = asks_without_tokens(config_, request);
     step.output = output.bytes.data();
     step.output_type = flash::storage_of(config_.element_type);
-    if (config_.qk_output == "none") return engine_.step(step);
+    if (config_.qk_output == "none"sv) return engine_.step(step);
     const auto rows = static_cast<std::size_t>(config_.batch * queries * config_.query_heads);
     std::vector<float> maxima(rows), totals(rows);
     step.maxima = maxima.data();
@@ -156,7 +159,7 @@ Capabilities plain_capabilities() {
 
 Capabilities quantised_capabilities(std::string_view kind) {
   Capabilities can = gqa_capabilities();
-  can.name = kind == "int8" ? "cpu-flash-q8" : "cpu-flash-q4";
+  can.name = kind == "int8"sv ? "cpu-flash-q8" : "cpu-flash-q4";
   claim_quantised_only(can, kind);
   // Scales of keys are multiplied onto the query, scales of values onto the output.
   can.arithmetic.dequantise_roundings = 1;
@@ -229,12 +232,12 @@ std::string cpu_flash_dot_problem() {
 }
 
 std::unique_ptr<Target> make_cpu_flash_quantised(std::string_view kind) {
-  if (kind != "int8" && kind != "int4") return nullptr;
+  if (kind != "int8"sv && kind != "int4"sv) return nullptr;
   return std::make_unique<CpuFlash>(quantised_capabilities(kind));
 }
 
 std::unique_ptr<Target> make_cpu_flash(Fault fault, std::string_view kind, std::string name) {
-  Capabilities can = kind == "none" ? plain_capabilities() : quantised_capabilities(kind);
+  Capabilities can = kind == "none"sv ? plain_capabilities() : quantised_capabilities(kind);
   can.name = std::move(name);
   return std::make_unique<CpuFlash>(std::move(can), fault);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +15,9 @@
 #include "kernels/cpu/planted/mistakes.h"
 
 namespace kvcheck::kernels::flash {
+
+using namespace std::string_view_literals;
+
 namespace {
 
 const Kernels& chosen(const SessionConfig& config) {
@@ -84,8 +88,8 @@ Storage storage_of(ElementType type) {
 }
 
 Storage storage_of(const SessionConfig& config) {
-  if (config.quantisation.kind == "int8") return Storage::int8;
-  if (config.quantisation.kind == "int4") return Storage::int4;
+  if (config.quantisation.kind == "int8"sv) return Storage::int8;
+  if (config.quantisation.kind == "int4"sv) return Storage::int4;
   return storage_of(config.element_type);
 }
 

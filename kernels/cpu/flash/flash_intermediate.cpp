@@ -5,12 +5,16 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "kernels/cpu/intermediate.h"
 
 namespace kvcheck::kernels::flash {
+
+using namespace std::string_view_literals;
+
 namespace {
 
 KeyRange rows_in(const EntryRows& rows, const KeyRange& range) {
@@ -25,9 +29,9 @@ class TileStages {
       : kernels_(kernels),
         step_(step),
         heads_(config.query_heads),
-        capped_(config.qk_output != "raw" && step.softcap != 0),
-        masked_(config.qk_output == "biased" || config.qk_output == "probabilities"),
-        normalised_(config.qk_output == "probabilities") {}
+        capped_(config.qk_output != "raw"sv && step.softcap != 0),
+        masked_(config.qk_output == "biased"sv || config.qk_output == "probabilities"sv),
+        normalised_(config.qk_output == "probabilities"sv) {}
 
   /// Fills `values` where a bit of the result is set: what is visible and not hidden by the mask.
   std::uint64_t find(std::int64_t entry, std::int64_t query, std::int64_t head, std::int64_t first,
@@ -98,9 +102,10 @@ Tensor intermediate_of(const SessionConfig& config, const Kernels& kernels,
     intermediate.go_to_row(entry, head, query, from);
     float values[kTile];
     visible = stages.find(entry, query, head, first, logits, visible, values);
-    for (; visible != 0; visible &= visible - 1) {
-      const int i = std::countr_zero(visible);
-      intermediate.store(first - from + i, values[i]);
+    while (visible != 0) {
+      const int i = std::countr_zero(visible), count = std::countr_one(visible >> i);
+      intermediate.store_run(first - from + i, values + i, count);
+      visible &= i + count == kTile ? 0 : ~std::uint64_t{0} << (i + count);
     }
   });
   return std::move(*intermediate.take());
