@@ -1,6 +1,7 @@
 // The front door: streams, signals and reports for the command line.
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 
 #include <unistd.h>
@@ -23,6 +24,8 @@ void on_interrupt(int signal) {
 
 int main(int argc, char** argv) {
   using namespace kvcheck;
+  // Own targets that run in a process of their own are served by this very program.
+  setenv("KVCHECK_PROGRAM", "/proc/self/exe", 0);
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
   properties::CommandContext context{std::cout,

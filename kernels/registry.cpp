@@ -35,6 +35,7 @@ struct OwnTarget {
   std::unique_ptr<Target> (*make)();
   /// Why it cannot run here, to follow its name; null = it always can.
   std::string (*problem)() = nullptr;
+  bool apart = false;  ///< Runs in a process of its own where there is a program for it.
 
   std::string reason() const {
     const std::string why = problem == nullptr ? "" : problem();
@@ -52,9 +53,18 @@ constexpr OwnTarget kOwnTargets[] = {
     {"cpu-flash-q4", [] { return make_cpu_flash_quantised("int4"); }},
     {"cuda-simt", [] { return make_cuda_simt(); }, cuda_simt_problem},
     {"cuda-simt-q8", [] { return make_cuda_simt_quantised(); }, cuda_simt_problem},
-    {"cuda", [] { return make_cuda(false); }, cuda_problem},
-    {"cuda-q8", [] { return make_cuda(true); }, cuda_problem},
+    {"cuda", [] { return make_cuda(false); }, cuda_problem, true},
+    {"cuda-q8", [] { return make_cuda(true); }, cuda_problem, true},
 };
+
+/// The own target of the name, with whatever fault; null where there is none.
+const OwnTarget* find_own(std::string_view name) {
+  const std::string_view kernel = name.substr(0, name.find('+'));
+  for (const OwnTarget& own : kOwnTargets) {
+    if (kernel == own.name) return &own;
+  }
+  return nullptr;
+}
 
 /// The numbers of "1.31.1"; empty unless it is two to four of them with single dots between.
 /// Nothing else may follow the @ of a name: what it selects is a folder.
@@ -179,18 +189,15 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& kn
   return names.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(names, " or "));
 }
 
-Unavailable unknown_target(std::string_view name, const RegistryOptions& options) {
-  std::vector<std::string> known;
+/// \param known names beside those of the own targets
+Unavailable unknown_target(std::string_view name, std::vector<std::string> known) {
   for (const OwnTarget& own : kOwnTargets) known.emplace_back(own.name);
-  for (std::string& foreign : foreign_names(options)) known.push_back(std::move(foreign));
   return {true, fmt::format("no target is called '{}'{}; kvcheck list targets shows all", name,
                             suggestion(name, known))};
 }
 
-using Made = std::variant<std::unique_ptr<Target>, Unavailable>;
-
 /// \param name the part before the plus, \param fault the part behind it
-Made make_faulty(std::string_view name, std::string_view fault) {
+MadeTarget make_faulty(std::string_view name, std::string_view fault) {
   constexpr std::string_view kOneRow = "@row";
   const bool one_row = fault.ends_with(kOneRow);
   if (one_row) fault.remove_suffix(kOneRow.size());
@@ -212,7 +219,16 @@ Made make_faulty(std::string_view name, std::string_view fault) {
                                        name, fault, suggestion(fault, known))};
 }
 
-Made make_foreign(std::string_view name, const RegistryOptions& options) {
+/// \param unavailable says why a target does not start, given the reason
+template <class Says>
+MadeTarget started(ProcessOptions process, const RegistryOptions& options, Says&& unavailable) {
+  process.time_limit = options.time_limit;
+  auto made = make_process_target(std::move(process));
+  if (auto* target = std::get_if<std::unique_ptr<Target>>(&made)) return std::move(*target);
+  return Unavailable{false, unavailable(std::get<Failure>(made).detail)};
+}
+
+MadeTarget make_foreign(std::string_view name, const RegistryOptions& options) {
   if (std::string problem = environment_problem(name, options); !problem.empty()) {
     return Unavailable{false, fmt::format("{} cannot run here: {}", name, problem)};
   }
@@ -221,16 +237,15 @@ Made make_foreign(std::string_view name, const RegistryOptions& options) {
   process.program = fs::absolute(options.environments / name / "bin" / "python").string();
   // -B: the folder of the adapters may be read by several at once, or not be ours to write to.
   process.arguments = {"-B", fs::absolute(options.adapters / "onnxruntime_adapter.py").string()};
-  process.time_limit = options.time_limit;
-  auto made = make_process_target(std::move(process));
-  if (auto* target = std::get_if<std::unique_ptr<Target>>(&made)) return std::move(*target);
-  return Unavailable{false,
-                     fmt::format("{} does not start: {}; remove its environment, and ./kvcheck run "
-                                 "--target {} sets it up afresh",
-                                 name, std::get<Failure>(made).detail, name)};
+  return started(std::move(process), options, [&](const std::string& why) {
+    return fmt::format(
+        "{} does not start: {}; remove its environment, and ./kvcheck run --target {} sets it up "
+        "afresh",
+        name, why, name);
+  });
 }
 
-Made make_exec(std::string_view path, const RegistryOptions& options) {
+MadeTarget make_exec(std::string_view path, const RegistryOptions& options) {
   const fs::path program(path);
   std::error_code ignored;
   if (path.empty() || !fs::is_regular_file(program, ignored)) {
@@ -246,12 +261,11 @@ Made make_exec(std::string_view path, const RegistryOptions& options) {
   ProcessOptions process;
   process.label = program.filename().string();
   process.program = fs::absolute(program).string();
-  process.time_limit = options.time_limit;
-  auto made = make_process_target(std::move(process));
-  if (auto* target = std::get_if<std::unique_ptr<Target>>(&made)) return std::move(*target);
-  return Unavailable{false, fmt::format("{}{} does not start: {}; kernels/adapters/README.md "
-                                        "describes the handshake",
-                                        kExec, path, std::get<Failure>(made).detail)};
+  return started(std::move(process), options, [&](const std::string& why) {
+    return fmt::format(
+        "{}{} does not start: {}; kernels/adapters/README.md describes the handshake", kExec, path,
+        why);
+  });
 }
 
 }  // namespace
@@ -263,6 +277,7 @@ RegistryOptions RegistryOptions::from_environment() {
   }
   const char* adapters = std::getenv("KVCHECK_ADAPTERS");
   options.adapters = adapters != nullptr && *adapters != '\0' ? adapters : KVCHECK_DEFAULT_ADAPTERS;
+  if (const char* program = std::getenv("KVCHECK_PROGRAM")) options.program = program;
   return options;
 }
 
@@ -292,18 +307,10 @@ std::vector<FaultInfo> list_faults() {
   return faults;
 }
 
-std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view name,
-                                                               const RegistryOptions& options) {
-  for (const OwnTarget& own : kOwnTargets) {
-    if (name != own.name) continue;
-    if (std::string reason = own.reason(); !reason.empty()) return Unavailable{false, reason};
-    return own.make();
-  }
-  if (const auto plus = name.find('+'); plus != name.npos) {
-    const std::string_view kernel = name.substr(0, plus);
-    for (const OwnTarget& own : kOwnTargets) {
-      if (kernel == own.name) return make_faulty(kernel, name.substr(plus + 1));
-    }
+MadeTarget make_target(std::string_view name, const RegistryOptions& options) {
+  if (find_own(name) != nullptr) {
+    return runs_in_this_process(name, options) ? make_own_target(name)
+                                               : make_served_target(name, options);
   }
   if (name.substr(0, kExec.size()) == kExec) return make_exec(name.substr(kExec.size()), options);
   if (name == kOnnxRuntime) return make_foreign(name, options);
@@ -312,7 +319,37 @@ std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view 
     return Unavailable{
         true, fmt::format("'{}' names no release; write it like onnxruntime@1.32.0", name)};
   }
-  return unknown_target(name, options);
+  return unknown_target(name, foreign_names(options));
+}
+
+MadeTarget make_own_target(std::string_view name) {
+  const OwnTarget* own = find_own(name);
+  if (own == nullptr) return unknown_target(name, {});
+  if (const auto plus = name.find('+'); plus != name.npos) {
+    return make_faulty(own->name, name.substr(plus + 1));
+  }
+  if (std::string reason = own->reason(); !reason.empty()) return Unavailable{false, reason};
+  return own->make();
+}
+
+MadeTarget make_served_target(std::string_view name, const RegistryOptions& options) {
+  const OwnTarget* own = find_own(name);
+  if (own == nullptr) return unknown_target(name, {});
+  if (std::string reason = own->reason(); !reason.empty()) return Unavailable{false, reason};
+  ProcessOptions process;
+  process.label = name;
+  process.program = options.program.string();
+  process.arguments = {"serve", std::string(name)};
+  return started(std::move(process), options, [&](const std::string& why) {
+    return fmt::format("{} does not start in a process of its own: {}; {} serve {} must run", name,
+                       why, options.program.string(), name);
+  });
+}
+
+bool runs_in_this_process(std::string_view name, const RegistryOptions& options) {
+  const OwnTarget* own = find_own(name);
+  if (own == nullptr) return false;
+  return !own->apart || options.program.empty() || name != own->name;
 }
 
 }  // namespace kvcheck::kernels

@@ -20,7 +20,12 @@ struct RegistryOptions {
   std::filesystem::path environments;
   /// Folder of the adapters; KVCHECK_ADAPTERS, else as compiled in.
   std::filesystem::path adapters;
-  /// Time that a foreign target may take for one request.
+  /// The program that serves own targets when it is started with `serve NAME`: kvcheck. Own targets
+  /// that could take a whole run with them (cuda: a device fault loses the context of its process)
+  /// then run in a process of their own; empty = they run in this one. Set by kvcheck in
+  /// KVCHECK_PROGRAM.
+  std::filesystem::path program;
+  /// Time that a target in a process of its own may take for one request.
   std::chrono::milliseconds time_limit{10000};
 
   static RegistryOptions from_environment();
@@ -61,11 +66,22 @@ struct Unavailable {
   std::string reason;
 };
 
+using MadeTarget = std::variant<std::unique_ptr<Target>, Unavailable>;
+
 /// "cpu-naive", "cpu-naive+FAULT", "cpu-naive+FAULT@row", "onnxruntime", "onnxruntime@VERSION", or
 /// "exec:PROGRAM": an
 /// executable that speaks the kvcheck protocol. Only a person may write the last form; names that
 /// come from files must not be handed in with it.
-std::variant<std::unique_ptr<Target>, Unavailable> make_target(std::string_view name,
-                                                               const RegistryOptions& options);
+MadeTarget make_target(std::string_view name, const RegistryOptions& options);
+
+/// An own target, with or without a planted fault, in this process.
+MadeTarget make_own_target(std::string_view name);
+
+/// The same in a process of its own, options.program. What it does wrong is a Failure.
+/// \pre options.program is not empty
+MadeTarget make_served_target(std::string_view name, const RegistryOptions& options);
+
+/// Whether a target of make_target() runs in this process, which then ends with it when it crashes.
+bool runs_in_this_process(std::string_view name, const RegistryOptions& options);
 
 }  // namespace kvcheck::kernels

@@ -13,6 +13,7 @@ and a session is any object with these (only the first is needed by every target
     rollback(tokens)              drops the newest tokens[b] tokens of entry b
     load(lengths, key, value)     puts rows into the cache
     present()                     (key, value): the rows that the cache holds
+    last_store(place)             optional: what left an element as it is; place is a Place
     close()                       optional
 
 `serve(target)` then answers frames until the standard input ends. Any of the calls may raise
@@ -63,6 +64,10 @@ Call.__doc__ = """One call of the operator, sound or not: attributes and inputs 
 of the outputs to answer with, in this order."""
 
 
+Place = namedtuple("Place", "of entry head row lane")
+Place.__doc__ = """One element: of the last "output" (row is the query), or a row's "key" or "value"."""
+
+
 # ---- Requests -----------------------------------------------------------------------------------
 
 
@@ -77,7 +82,8 @@ class Server:
         self.sessions = {}
         self.kinds = {
             "hello": self.hello, "open": self.open, "step": self.step, "rollback": self.rollback,
-            "load": self.load, "present": self.present, "close": self.close, "call": self.call}
+            "load": self.load, "present": self.present, "last_store": self.last_store,
+            "close": self.close, "call": self.call}
 
     def answer(self, head, tensors):
         """(fields, tensors) of an ok answer."""
@@ -222,6 +228,10 @@ class Server:
     def present(self, head, _):
         config, session = self.session(head)
         return {}, self.row_tensors(config, session.present())
+
+    def last_store(self, head, _):
+        _, session = self.session(head)
+        return {"store": session.last_store(Place(*(head[name] for name in Place._fields)))}, ()
 
     def close(self, head, _):
         _, session = self.session(head)

@@ -59,6 +59,7 @@ class Config:
         "right_window_size": -1, "softcap": 0.0, "smooth_softmax": False, "input_rank": 4,
         "packed_qkv": False, "qk_output": "none", "softmax_precision": "", "threads": 0, "isa": "",
         "head_sink": False, "rotary": {}, "qk_norm": {}, "quantisation": {}, "launch": {},
+        "record_stores": False,
     }
     __slots__ = tuple(FIELDS) + tuple(DEFAULTS)
 

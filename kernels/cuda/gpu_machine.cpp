@@ -48,6 +48,13 @@ const Found& found() {
   return once;
 }
 
+/// After a fault of a kernel every later call of the process fails as well, on whatever memory:
+/// only a new process has a context again.
+bool context_is_lost() {
+  cudaGetLastError();  // Takes the errors that do not stay.
+  return cudaDeviceSynchronize() != cudaSuccess;
+}
+
 class GpuMachine final : public Machine {
  public:
   GpuMachine() : queue_(made_stream()) {}
@@ -98,6 +105,8 @@ class GpuMachine final : public Machine {
     std::string detail = problem_.empty() ? fmt::format("{} ({})", cudaGetErrorString(error),
                                                         cudaGetErrorName(error))
                                           : std::exchange(problem_, "");
+    if (context_is_lost())
+      detail += "; the context is lost, and with it every session of its process";
     return Failure{Failure::Kind::crash, std::move(detail)};
   }
 

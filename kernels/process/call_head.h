@@ -3,17 +3,17 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "kernels/process/protocol.h"
 
 namespace kvcheck::kernels {
 
-/// The inputs of a call, in the order of the body; their bytes stay the call's.
-std::vector<NamedTensor> call_tensors(const OperatorCall& call);
+/// The tensors are the inputs of the call, in its order.
+FrameContent call_request(std::int64_t id, const OperatorCall& call);
 
-std::string call_head(std::int64_t id, const OperatorCall& call);
+/// The same, read by the other end.
+/// \throws ProtocolError naming what is missing or of the wrong type
+OperatorCall decode_call(const Fields& head, RequestTensors& tensors);
 
 /// \throws ProtocolError unless the answer holds the outputs that were asked for, in that order
 void check_call_answer(std::span<const TensorHead> tensors, const OperatorCall& call);

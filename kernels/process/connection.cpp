@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "kernels/process/sigpipe_block.h"
@@ -51,8 +50,8 @@ Reply Connection::ask(const Request& request) {
     Reply reply = receive(request, deadline);
     if (reply.head.kind != AnswerHead::Kind::error) return reply;
     drain_errors();
-    fail({Failure::Kind::crash, fmt::format("{} reports an error in {}: {}{}", label_, request.what,
-                                            reply.head.text, last_words())});
+    fail({reply.head.failure, fmt::format("{} reports an error in {}: {}{}", label_, request.what,
+                                          reply.head.text, last_words())});
   } catch (const ProtocolError& error) {
     drain_errors();
     fail({Failure::Kind::nonsense, fmt::format("{} answered {} with nonsense: {}{}", label_,
@@ -94,49 +93,23 @@ void Connection::fail(Failure failure) {
 }
 
 void Connection::send(const Request& request, Clock::time_point deadline) {
-  FramePrefix prefix{request.head.size(), 0};
-  for (const auto& [name, tensor] : request.tensors) prefix.body_bytes += tensor->bytes.size();
-  if (prefix.head_bytes > kHeadLimit || prefix.body_bytes > kBodyLimit) {
-    throw std::length_error(
-        fmt::format("{} takes a head of {} and a body of {} bytes; the limits are {} and {}",
-                    request.what, prefix.head_bytes, prefix.body_bytes, kHeadLimit, kBodyLimit));
-  }
-  auto encoded = encode_prefix(prefix);
-  std::vector<iovec> parts;
-  parts.push_back({encoded.data(), encoded.size()});
-  parts.push_back({const_cast<char*>(request.head.data()), request.head.size()});
-  for (const auto& [name, tensor] : request.tensors) {
-    if (tensor->bytes.empty()) continue;
-    parts.push_back({const_cast<std::byte*>(tensor->bytes.data()), tensor->bytes.size()});
-  }
+  OutgoingFrame frame(request.what, request.content.head, request.content.tensors);
   SigpipeBlock block;
-  std::size_t next = 0;
-  while (next < parts.size()) {
-    const ssize_t result =
-        ::writev(child_.input(), &parts[next], static_cast<int>(parts.size() - next));
-    if (result < 0) {
-      if (errno == EINTR) continue;
-      if (!would_block()) {
-        // Its input is closed: it has died, or it has said why it stops.
-        if (errno == EPIPE) block.raised();
-        return;
-      }
-      wait_for(child_.input(), POLLOUT, deadline);
-      continue;
+  while (!frame.done()) {
+    if (frame.write_to(child_.input()) || errno == EINTR) continue;
+    if (!would_block()) {
+      // Its input is closed: it has died, or it has said why it stops.
+      if (errno == EPIPE) block.raised();
+      return;
     }
-    auto written = static_cast<std::size_t>(result);
-    while (next < parts.size() && written >= parts[next].iov_len) written -= parts[next++].iov_len;
-    if (written > 0) {
-      parts[next].iov_base = static_cast<std::byte*>(parts[next].iov_base) + written;
-      parts[next].iov_len -= written;
-    }
+    wait_for(child_.input(), POLLOUT, deadline);
   }
 }
 
 Reply Connection::receive(const Request& request, Clock::time_point deadline) {
   std::array<std::byte, kPrefixBytes> encoded{};
   read_exactly(encoded.data(), encoded.size(), deadline);
-  const FramePrefix prefix = decode_prefix(encoded);
+  const FramePrefix prefix = decode_prefix(encoded, FrameKind::answer);
   Reply reply;
   reply.text.resize(prefix.head_bytes);
   read_exactly(reinterpret_cast<std::byte*>(reply.text.data()), reply.text.size(), deadline);

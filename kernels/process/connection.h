@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/process/answer_head.h"
 #include "kernels/process/child_process.h"
-#include "kernels/process/protocol.h"
 #include "kernels/target.h"
 
 namespace kvcheck::kernels {
@@ -25,8 +25,7 @@ struct Broken {
 struct Request {
   std::string_view what;  ///< For messages: "step".
   std::int64_t id = 0;
-  std::string head;
-  std::span<const NamedTensor> tensors;
+  FrameContent content;
   std::chrono::milliseconds limit{};
   /// Looks at the head of an ok answer before memory is set aside for its tensors.
   /// Throws ProtocolError.

@@ -2,7 +2,6 @@
 #include "kernels/process/process_target.h"
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "kernels/process/call_head.h"
+#include "kernels/process/capabilities_head.h"
 #include "kernels/process/connection.h"
 #include "kernels/process/protocol.h"
 #include "kernels/process/session_head.h"
@@ -44,12 +44,18 @@ Answer<T> ask(Connection& connection, const Request& request, Take&& take) {
   }
 }
 
+/// Hands each tensor of an answer to whoever visits its name.
+auto taken_from(Reply& reply) {
+  return [&reply](std::string_view name, auto& tensor) {
+    for (std::size_t i = 0; i < reply.tensors.size(); ++i) {
+      if (reply.head.tensors[i].name == name) tensor = std::move(reply.tensors[i]);
+    }
+  };
+}
+
 CacheRows take_rows(Reply& reply) {
   CacheRows rows;
-  for (std::size_t i = 0; i < reply.tensors.size(); ++i) {
-    if (reply.head.tensors[i].name == "rows.key") rows.key = std::move(reply.tensors[i]);
-    if (reply.head.tensors[i].name == "rows.value") rows.value = std::move(reply.tensors[i]);
-  }
+  each_row_tensor(rows, taken_from(reply));
   return rows;
 }
 
@@ -66,7 +72,7 @@ class ProcessSession final : public Session {
     if (connection_->broken()) return;
     try {
       const auto id = connection_->next_id();
-      connection_->ask(request("close", id, close_head(id, number_)));
+      connection_->ask(request("close", id, close_request(id, number_)));
     } catch (const Broken&) {
       // The connection remembers it, and the next open() starts the program again.
     }
@@ -78,23 +84,14 @@ class ProcessSession final : public Session {
     check_step_request(step, config_);
     const bool want_rows = step.want_rows && shared_->claims.rows;
     const std::int64_t queries = *std::max_element(step.queries.begin(), step.queries.end());
-    std::vector<NamedTensor> tensors{
-        {"query", &step.query}, {"key", &step.key}, {"value", &step.value}};
-    if (step.mask) tensors.push_back({"mask", &*step.mask});
-    if (step.position_ids) tensors.push_back({"position_ids", &*step.position_ids});
     const auto id = connection_->next_id();
-    Request asked = request("step", id, step_head(id, number_, step, want_rows, tensors));
-    asked.tensors = tensors;
+    Request asked = request("step", id, step_request(id, number_, step, want_rows));
     asked.check = [&](std::span<const TensorHead> heads) {
       check_step_answer(heads, queries, want_rows, shared_->claims, config_);
     };
     return ask<StepResult>(*connection_, asked, [&](Reply&& reply) {
       StepResult result;
-      for (std::size_t i = 0; i < reply.tensors.size(); ++i) {
-        if (reply.head.tensors[i].name == "output") result.output = std::move(reply.tensors[i]);
-        if (reply.head.tensors[i].name == "visible") result.visible = std::move(reply.tensors[i]);
-        if (reply.head.tensors[i].name == "qk") result.qk = std::move(reply.tensors[i]);
-      }
+      each_step_tensor(result, taken_from(reply));
       if (want_rows) result.rows = take_rows(reply);
       return result;
     });
@@ -104,31 +101,42 @@ class ProcessSession final : public Session {
     check_counts("tokens", tokens, config_.batch);
     const auto id = connection_->next_id();
     return ask<std::monostate>(*connection_,
-                               request("rollback", id, rollback_head(id, number_, tokens)),
+                               request("rollback", id, rollback_request(id, number_, tokens)),
                                [](Reply&&) { return std::monostate{}; });
   }
 
   Answer<std::monostate> load(const LoadRequest& load) override {
     check_load_request(load, config_);
-    const std::array<NamedTensor, 2> tensors{
-        {{"rows.key", &load.rows.key}, {"rows.value", &load.rows.value}}};
     const auto id = connection_->next_id();
-    Request asked = request("load", id, load_head(id, number_, load.lengths, tensors));
-    asked.tensors = tensors;
-    return ask<std::monostate>(*connection_, asked, [](Reply&&) { return std::monostate{}; });
+    return ask<std::monostate>(*connection_, request("load", id, load_request(id, number_, load)),
+                               [](Reply&&) { return std::monostate{}; });
   }
 
   Answer<CacheRows> present() override {
     if (!shared_->claims.rows) return Refusal{"the target does not claim to hand out its rows"};
     const auto id = connection_->next_id();
-    Request asked = request("present", id, present_head(id, number_));
+    Request asked = request("present", id, present_request(id, number_));
     asked.check = [&](std::span<const TensorHead> heads) { check_rows_answer(heads, config_); };
     return ask<CacheRows>(*connection_, asked, [](Reply&& reply) { return take_rows(reply); });
   }
 
+  std::string last_store(const ElementPlace& place) const override {
+    if (!shared_->claims.has("last_store") || connection_->broken()) return "";
+    const auto id = connection_->next_id();
+    try {
+      const Reply reply =
+          connection_->ask(request("last_store", id, last_store_request(id, number_, place)));
+      return reply.head.kind == AnswerHead::Kind::ok ? decode_last_store_answer(reply.text) : "";
+    } catch (const Broken&) {
+      return "";
+    } catch (const ProtocolError&) {
+      return "";
+    }
+  }
+
  private:
-  Request request(std::string_view what, std::int64_t id, std::string head) const {
-    return {what, id, std::move(head), {}, shared_->options.time_limit, no_tensors};
+  Request request(std::string_view what, std::int64_t id, FrameContent content) const {
+    return {what, id, std::move(content), shared_->options.time_limit, no_tensors};
   }
 
   std::shared_ptr<const Shared> shared_;
@@ -152,10 +160,8 @@ class ProcessTarget final : public Target {
     }
     const auto id = connection_->next_id();
     const std::int64_t number = ++last_session_;
-    const std::vector<NamedTensor> tensors = session_tensors(config);
-    const Request request{
-        "open",    id, open_head(id, number, config), tensors, shared_->options.time_limit,
-        no_tensors};
+    const Request request{"open", id, open_request(id, number, config), shared_->options.time_limit,
+                          no_tensors};
     return ask<std::unique_ptr<Session>>(*connection_, request, [&](Reply&&) {
       return std::make_unique<ProcessSession>(shared_, connection_, number, config);
     });
@@ -167,13 +173,8 @@ class ProcessTarget final : public Target {
       if (auto failure = start()) return std::move(*failure);
     }
     const auto id = connection_->next_id();
-    const std::vector<NamedTensor> tensors = call_tensors(call);
     const Request request{
-        "call",
-        id,
-        call_head(id, call),
-        tensors,
-        shared_->options.time_limit,
+        "call", id, call_request(id, call), shared_->options.time_limit,
         [&](std::span<const TensorHead> heads) { check_call_answer(heads, call); }};
     return ask<CallResult>(*connection_, request, [](Reply&& reply) {
       CallResult result;
@@ -193,7 +194,7 @@ class ProcessTarget final : public Target {
           std::make_shared<Connection>(options.label, options.program, options.arguments);
       const auto id = connection->next_id();
       Capabilities claims;
-      Request request{"hello", id, hello_head(id), {}, options.start_limit, no_tensors};
+      const Request request{"hello", id, hello_request(id), options.start_limit, no_tensors};
       const Reply reply = connection->ask(request);
       if (reply.head.kind == AnswerHead::Kind::refused) {
         return Failure{Failure::Kind::nonsense,

@@ -1,87 +1,48 @@
-// Protocol of process targets: frames and their JSON heads.
+// Protocol of process targets: what is asked, as JSON heads, for both ends.
 //
-// A frame is a prefix of 16 bytes (magic, length of the head, length of the body; little-endian),
-// a JSON head, and a body of raw little-endian tensors in the order that the head lists them.
-// kernels/adapters/README.md describes every request and answer.
+// kernels/adapters/README.md describes every request and answer; session_head.h has the request
+// that opens a session, call_head.h that of an operator call.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "kernels/process/fields.h"
+#include "kernels/process/frame.h"
 #include "kernels/target.h"
 
 namespace kvcheck::kernels {
 
 inline constexpr int kProtocol = 1;
-inline constexpr std::string_view kFrameMagic = "KVC1";
-inline constexpr std::size_t kPrefixBytes = 16;
-inline constexpr std::uint64_t kHeadLimit = std::uint64_t{1} << 20;
-inline constexpr std::uint64_t kBodyLimit = std::uint64_t{1} << 31;
 
-/// The other end sent what the protocol does not allow; the message says what and what instead.
-class ProtocolError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+/// The head of a request for a session, without its own fields.
+nlohmann::json request_head(const char* kind, std::int64_t id, std::int64_t session);
 
-struct FramePrefix {
-  std::uint64_t head_bytes = 0;
-  std::uint64_t body_bytes = 0;
-};
+/// Requests as they travel; numbers that JSON lacks are the strings "nan", "inf" and "-inf".
+FrameContent hello_request(std::int64_t id);
+FrameContent step_request(std::int64_t id, std::int64_t session, const StepRequest& step,
+                          bool want_rows);
+FrameContent rollback_request(std::int64_t id, std::int64_t session,
+                              std::span<const std::int64_t> tokens);
+FrameContent load_request(std::int64_t id, std::int64_t session, const LoadRequest& load);
+FrameContent present_request(std::int64_t id, std::int64_t session);
+FrameContent last_store_request(std::int64_t id, std::int64_t session, const ElementPlace& place);
+FrameContent close_request(std::int64_t id, std::int64_t session);
 
-/// \pre head_bytes <= kHeadLimit, body_bytes <= kBodyLimit
-std::array<std::byte, kPrefixBytes> encode_prefix(const FramePrefix& prefix);
+/// The same, read by the other end. Shapes are not looked at.
+/// \throws ProtocolError naming what is missing, of the wrong type, or, in a step, unknown
+StepRequest decode_step(const Fields& head, RequestTensors& tensors);
+std::vector<std::int64_t> decode_rollback(const Fields& head);
+LoadRequest decode_load(const Fields& head, RequestTensors& tensors);
+ElementPlace decode_last_store(const Fields& head);
 
-/// \throws ProtocolError for a wrong magic or lengths over the limits
-FramePrefix decode_prefix(std::span<const std::byte, kPrefixBytes> bytes);
-
-/// A tensor of a request, by name; the bytes stay the caller's.
-struct NamedTensor {
-  std::string_view name;
-  const Tensor* tensor = nullptr;
-};
-
-/// Heads of requests, as compact JSON; session_head.h has that of open. Numbers that JSON lacks
-/// are the strings "nan", "inf" and "-inf".
-std::string hello_head(std::int64_t id);
-std::string step_head(std::int64_t id, std::int64_t session, const StepRequest& request,
-                      bool want_rows, std::span<const NamedTensor> tensors);
-std::string rollback_head(std::int64_t id, std::int64_t session,
-                          std::span<const std::int64_t> tokens);
-std::string load_head(std::int64_t id, std::int64_t session, std::span<const std::int64_t> lengths,
-                      std::span<const NamedTensor> tensors);
-std::string present_head(std::int64_t id, std::int64_t session);
-std::string close_head(std::int64_t id, std::int64_t session);
-
-/// A tensor as the head of an answer announces it.
-struct TensorHead {
-  std::string name;
-  ElementType type = ElementType::f32;
-  std::vector<std::int64_t> shape;
-  std::uint64_t bytes = 0;
-};
-
-/// The head of an answer.
-struct AnswerHead {
-  enum class Kind { ok, refused, error };
-  Kind kind = Kind::ok;
-  std::string text;                 ///< Reason of a refusal, detail of an error.
-  std::vector<TensorHead> tensors;  ///< In the order of the body; empty unless ok.
-};
-
-/// \throws ProtocolError when the head is not JSON, belongs to another request, is of an unknown
-///         kind, or its tensors do not take body_bytes
-AnswerHead decode_answer(std::string_view head, std::int64_t id, std::uint64_t body_bytes);
-
-/// The answer to hello.
-/// \throws ProtocolError naming the field that is missing or of the wrong type, and when the
-///         adapter speaks another protocol
-Capabilities decode_hello(std::string_view head);
+/// The tensors of rows, in requests and answers.
+template <class Rows, class Visit>
+void each_row_tensor(Rows& rows, Visit&& visit) {
+  visit("rows.key", rows.key);
+  visit("rows.value", rows.value);
+}
 
 }  // namespace kvcheck::kernels

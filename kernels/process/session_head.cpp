@@ -1,87 +1,103 @@
-// Configurations as JSON.
+// Configurations as JSON, there and back.
 #include "kernels/process/session_head.h"
 
-#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "kernels/process/protocol_json.h"
+#include <fmt/format.h>
 
 namespace kvcheck::kernels {
 namespace {
 
 using nlohmann::json;
 
-void put_optional_fields(const SessionConfig& config, json& fields) {
-  if (config.right_window_size != -1) fields["right_window_size"] = config.right_window_size;
-  if (config.softcap != 0) fields["softcap"] = json_number(config.softcap);
-  if (config.smooth_softmax) fields["smooth_softmax"] = true;
-  if (config.head_sink) fields["head_sink"] = true;
-  if (config.rotary) {
-    fields["rotary"] = {{"interleaved", config.rotary->interleaved},
-                        {"position_ids", config.rotary->position_ids}};
-  }
-  if (config.qk_norm) fields["qk_norm"] = {{"epsilon", json_number(config.qk_norm->epsilon)}};
-  if (config.quantisation.quantised()) {
-    fields["quantisation"] = {{"kind", config.quantisation.kind},
-                              {"per_channel", config.quantisation.per_channel}};
-  }
-  if (config.input_rank != 4) fields["input_rank"] = config.input_rank;
-  if (config.packed_qkv) fields["packed_qkv"] = true;
-  if (config.qk_output != "none") fields["qk_output"] = config.qk_output;
-  if (config.softmax_precision) fields["softmax_precision"] = to_string(*config.softmax_precision);
-  if (config.threads != 0) fields["threads"] = config.threads;
-  if (!config.isa.empty()) fields["isa"] = config.isa;
-  if (config.launch) {
-    fields["launch"] = {{"order", config.launch->order},
-                        {"seed", config.launch->seed},
-                        {"kernel", config.launch->kernel},
-                        {"threads", config.launch->threads},
-                        {"split_positions", config.launch->split_positions}};
-  }
+constexpr const char* kConfig = "config";
+
+template <class Config, class Visit>
+void each_optional_field(Config& config, Visit& visit) {
+  static const SessionConfig plain;
+  visit("right_window_size", config.right_window_size, plain.right_window_size);
+  visit("softcap", config.softcap, plain.softcap);
+  visit("smooth_softmax", config.smooth_softmax, plain.smooth_softmax);
+  visit.announced("head_sink", config.head_sink);
+  visit.group("rotary", config.rotary, [](auto& rotary, auto& part) {
+    part("interleaved", rotary.interleaved);
+    part("position_ids", rotary.position_ids);
+    part.tensor("rotary.cos", rotary.cos);
+    part.tensor("rotary.sin", rotary.sin);
+  });
+  visit.group("qk_norm", config.qk_norm, [](auto& norm, auto& part) {
+    part("epsilon", norm.epsilon);
+    part.tensor("qk_norm.query_weight", norm.query_weight);
+    part.tensor("qk_norm.key_weight", norm.key_weight);
+  });
+  visit.group("quantisation", config.quantisation, config.quantisation.quantised(),
+              [](auto& quantisation, auto& part) {
+                part("kind", quantisation.kind);
+                part("per_channel", quantisation.per_channel);
+                part.tensor("quantisation.key_scale", quantisation.key_scale);
+                part.tensor("quantisation.value_scale", quantisation.value_scale);
+              });
+  visit("input_rank", config.input_rank, plain.input_rank);
+  visit("packed_qkv", config.packed_qkv, plain.packed_qkv);
+  visit("qk_output", config.qk_output, plain.qk_output);
+  visit("softmax_precision", config.softmax_precision, plain.softmax_precision);
+  visit("threads", config.threads, plain.threads);
+  visit("isa", config.isa, plain.isa);
+  visit.group("launch", config.launch, [](auto& launch, auto& part) {
+    part("order", launch.order);
+    part("seed", launch.seed);
+    part("kernel", launch.kernel);
+    part("threads", launch.threads);
+    part("split_positions", launch.split_positions);
+  });
+  visit("record_stores", config.record_stores, plain.record_stores);
+}
+
+template <class Config, class Visit>
+void each_field(Config& config, Visit& visit) {
+  visit("op", config.op);
+  visit("opset", config.opset);
+  visit("batch", config.batch);
+  visit("query_heads", config.query_heads);
+  visit("kv_heads", config.kv_heads);
+  visit("head_size", config.head_size);
+  visit("value_head_size", config.value_head_size);
+  visit("element_type", config.element_type);
+  visit("layout", config.layout);
+  visit("capacity", config.capacity);
+  visit("window_size", config.window_size);
+  visit("causal", config.causal);
+  visit("nonpad_kv_seqlen", config.nonpad_kv_seqlen);
+  visit("share_buffers", config.share_buffers);
+  visit("mask", config.mask);
+  visit("scale", config.scale);
+  visit("initial_poison", config.initial_poison);
+  each_optional_field(config, visit);
 }
 
 }  // namespace
 
-std::vector<NamedTensor> session_tensors(const SessionConfig& config) {
+FrameContent open_request(std::int64_t id, std::int64_t session, const SessionConfig& config) {
+  json head = request_head("open", id, session);
   std::vector<NamedTensor> tensors;
-  if (config.head_sink) tensors.push_back({"head_sink", &*config.head_sink});
-  if (config.rotary) {
-    tensors.push_back({"rotary.cos", &config.rotary->cos});
-    tensors.push_back({"rotary.sin", &config.rotary->sin});
-  }
-  if (config.qk_norm) {
-    tensors.push_back({"qk_norm.query_weight", &config.qk_norm->query_weight});
-    tensors.push_back({"qk_norm.key_weight", &config.qk_norm->key_weight});
-  }
-  if (config.quantisation.quantised()) {
-    tensors.push_back({"quantisation.key_scale", &config.quantisation.key_scale});
-    tensors.push_back({"quantisation.value_scale", &config.quantisation.value_scale});
-  }
-  return tensors;
+  FieldWriter writer(head[kConfig] = json::object(), tensors);
+  each_field(config, writer);
+  if (!tensors.empty()) head["tensors"] = json_descriptions(tensors);
+  return {head.dump(), std::move(tensors)};
 }
 
-std::string open_head(std::int64_t id, std::int64_t session, const SessionConfig& config) {
-  json head{{"kind", "open"}, {"id", id}, {"session", session}};
-  json& fields = head["config"] = {{"op", config.op},
-                                   {"opset", config.opset},
-                                   {"batch", config.batch},
-                                   {"query_heads", config.query_heads},
-                                   {"kv_heads", config.kv_heads},
-                                   {"head_size", config.head_size},
-                                   {"value_head_size", config.value_head_size},
-                                   {"element_type", to_string(config.element_type)},
-                                   {"layout", config.layout},
-                                   {"capacity", config.capacity},
-                                   {"window_size", config.window_size},
-                                   {"causal", config.causal},
-                                   {"nonpad_kv_seqlen", config.nonpad_kv_seqlen},
-                                   {"share_buffers", config.share_buffers},
-                                   {"mask", config.mask},
-                                   {"scale", json_number(config.scale)},
-                                   {"initial_poison", json_number(config.initial_poison)}};
-  put_optional_fields(config, fields);
-  const std::vector<NamedTensor> tensors = session_tensors(config);
-  if (!tensors.empty()) head["tensors"] = json_descriptions(tensors);
-  return head.dump();
+std::variant<SessionConfig, Refusal> decode_open(const Fields& head, RequestTensors& tensors) {
+  const Fields fields(head.at(kConfig), kConfig);
+  SessionConfig config;
+  FieldNames names;
+  each_field(std::as_const(config), names);
+  // A field that is passed over changes what is asked.
+  if (const auto unknown = names.unknown_in(fields.object())) {
+    return Refusal{fmt::format("{}.{}: this target does not know the field", kConfig, *unknown)};
+  }
+  FieldReader reader(fields, &tensors);
+  each_field(config, reader);
+  return config;
 }
 
 }  // namespace kvcheck::kernels

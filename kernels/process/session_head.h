@@ -2,18 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <variant>
 
 #include "kernels/process/protocol.h"
 
 namespace kvcheck::kernels {
 
-/// The parameters that come as tensors, in the order of the body; their bytes stay the config's.
-std::vector<NamedTensor> session_tensors(const SessionConfig& config);
-
 /// Fields that came after the first release of the protocol are written only where they are not at
 /// their default, so that a reader that does not know one refuses just the sessions that use it.
-std::string open_head(std::int64_t id, std::int64_t session, const SessionConfig& config);
+FrameContent open_request(std::int64_t id, std::int64_t session, const SessionConfig& config);
+
+/// The same, read by the other end. Shapes are not looked at. A field that is not known is refused.
+/// \throws ProtocolError naming what is missing or of the wrong type
+std::variant<SessionConfig, Refusal> decode_open(const Fields& head, RequestTensors& tensors);
 
 }  // namespace kvcheck::kernels

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "kernels/process/protocol.h"
+#include "kernels/process/frame.h"
 #include "kernels/target.h"
 
 namespace kvcheck::kernels {

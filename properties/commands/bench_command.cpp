@@ -114,7 +114,9 @@ BenchRecord measured(const BenchOptions& options, CommandContext& context) {
   settings.peers = chosen_peers(options);
   settings.row_seconds = row_seconds(options, measurements(rows, settings.peers));
   settings.stop = [&context] { return context.interrupted && *context.interrupted; };
-  BenchRun run(settings, kernels::RegistryOptions::from_environment());
+  auto registry = kernels::RegistryOptions::from_environment();
+  registry.program.clear();  // Kernels are timed, not the pipes to another process.
+  BenchRun run(settings, registry);
 
   BenchRecord record;
   record.tool = "kvcheck " KVCHECK_VERSION;

@@ -13,6 +13,7 @@
 #include "properties/commands/replay_command.h"
 #include "properties/commands/report_command.h"
 #include "properties/commands/run_command.h"
+#include "properties/commands/serve_command.h"
 #include "properties/commands/sweep_command.h"
 #include "properties/commands/timeline_command.h"
 
@@ -219,6 +220,26 @@ void add_list(CLI::App& app, CommandContext& context) {
   command->callback([options, &context] { context.exit_code = list_command(*options, context); });
 }
 
+void add_serve(CLI::App& app, CommandContext& context) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* command = app.add_subcommand(
+      "serve", "Let another program ask an own target, on standard input and output");
+  command
+      ->add_option("target", options->target,
+                   "An own target, with or without a planted fault; `kvcheck list targets` shows "
+                   "all")
+      ->required();
+  command->footer(
+      "Example: kvcheck serve cpu-flash\n"
+      "A script with the lines `#!/bin/sh` and `exec kvcheck serve cpu-flash` is judged by\n"
+      "`kvcheck run --target exec:./script`, as any program that speaks the protocol.\n"
+      "Frames alone go to standard output; kernels/adapters/README.md describes them.\n"
+      "Exit code: 0 the requests have ended, 1 the target or a request broke, 2 it cannot run "
+      "here,\n"
+      "254 there is no such target, or a terminal where frames should be");
+  command->callback([options, &context] { context.exit_code = serve_command(*options, context); });
+}
+
 }  // namespace
 
 int run_command_line(int argc, const char* const* argv, CommandContext& context) {
@@ -235,6 +256,7 @@ int run_command_line(int argc, const char* const* argv, CommandContext& context)
   add_bench(app, context);
   add_audit(app, context);
   add_list(app, context);
+  add_serve(app, context);
   app.footer(
       "Example: kvcheck run --target onnxruntime --time 60\n"
       "`./kvcheck test` of the launcher builds and runs all tests.");

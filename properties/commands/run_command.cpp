@@ -37,9 +37,6 @@ std::string arithmetic_text(const kernels::Arithmetic& a) {
                          : std::string("two-pass softmax"));
 }
 
-/// Own kernels run in this process; what runs elsewhere has a time limit of its own.
-bool own(const std::string& name) { return name.starts_with("cpu-") || name.starts_with("cuda"); }
-
 /// One run while it goes on.
 class Run {
  public:
@@ -80,9 +77,11 @@ class Run {
     return names;
   }
 
-  std::unique_ptr<kernels::Target> watched(std::unique_ptr<kernels::Target> target) {
-    return own(target->capabilities().name) ? watchdog_.watch(std::move(target))
-                                            : std::move(target);
+  /// What runs in another process has a time limit of its own.
+  std::unique_ptr<kernels::Target> watched(const std::string& name,
+                                           std::unique_ptr<kernels::Target> target) {
+    return kernels::runs_in_this_process(name, plan_.registry) ? watchdog_.watch(std::move(target))
+                                                               : std::move(target);
   }
 
   /// Null where it cannot run; the record then says why.
@@ -100,7 +99,7 @@ class Run {
       const auto& capabilities = target->capabilities();
       entry = {capabilities.name, capabilities.version, true, "",
                arithmetic_text(capabilities.arithmetic)};
-      target = watched(std::move(target));
+      target = watched(name, std::move(target));
     }
     auto& targets = record().targets;
     const auto same = std::find_if(targets.begin(), targets.end(),
@@ -141,7 +140,7 @@ class Run {
       if (const auto* unavailable = std::get_if<kernels::Unavailable>(&made)) {
         throw std::runtime_error(fmt::format("{}: {}", name, unavailable->reason));
       }
-      return watched(std::move(std::get<std::unique_ptr<kernels::Target>>(made)));
+      return watched(name, std::move(std::get<std::unique_ptr<kernels::Target>>(made)));
     };
     try_known(target);
     if (!plan_.known.empty()) {

@@ -24,7 +24,8 @@ OperatorCall small_call() {
 }
 
 TEST(CallHead, GivesEveryAttributeItsType) {
-  EXPECT_EQ(call_head(7, small_call()),
+  const OperatorCall call = small_call();
+  EXPECT_EQ(call_request(7, call).head,
             R"({"attributes":{"is_causal":{"int":1},"mode":{"string":"x"},"scale":{"float":1.0}},)"
             R"("id":7,"kind":"call","op":"attention","opset":24,"outputs":["Y","present_key"],)"
             R"("tensors":[{"name":"Q","shape":[2],"type":"f32"},)"

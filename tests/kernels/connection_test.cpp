@@ -22,14 +22,15 @@ class EchoConnection : public ::testing::Test {
       : connection_("echo", "python3",
                     {"-B", fmt::format("{}/echo_adapter.py", KVCHECK_TEST_ADAPTERS)}) {}
 
-  Reply ask(std::string head, std::span<const NamedTensor> tensors = {}) {
+  Reply ask(std::string head, std::vector<NamedTensor> tensors = {}) {
     const std::int64_t id = connection_.next_id();
     // Heads of the tests are objects without an id.
     head = fmt::format("{{\"id\":{},{}", id, head.substr(1));
     return connection_.ask(
-        {"a test", id, std::move(head), tensors, 60s, [](std::span<const TensorHead>) {}});
+        {"a test", id, {std::move(head), std::move(tensors)}, 60s, [](std::span<const TensorHead>) {
+         }});
   }
-  std::string detail_of(const std::string& head, std::span<const NamedTensor> tensors = {}) {
+  std::string detail_of(const std::string& head, const std::vector<NamedTensor>& tensors = {}) {
     try {
       ask(head, tensors);
     } catch (const Broken& broken) {
@@ -43,7 +44,7 @@ class EchoConnection : public ::testing::Test {
     SessionConfig config;
     config.capacity = 4;
     const std::int64_t id = connection_.next_id();
-    connection_.ask({"open", id, open_head(id, 1, config), {}, 60s, [](auto) {}});
+    connection_.ask({"open", id, open_request(id, 1, config), 60s, [](auto) {}});
   }
 
   Connection connection_;

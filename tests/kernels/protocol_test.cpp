@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/process/answer_head.h"
+#include "kernels/process/capabilities_head.h"
+
 namespace kvcheck::kernels {
 namespace {
 
@@ -25,7 +28,7 @@ TEST(FramePrefix, IsMagicAndTwoLittleEndianLengths) {
   const auto bytes = encode_prefix({0x01020304 & 0xfffff, 0x11223344});
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   EXPECT_EQ(text, std::string("KVC1\x04\x03\x02\x00\x44\x33\x22\x11\0\0\0\0", 16));
-  const FramePrefix back = decode_prefix(bytes);
+  const FramePrefix back = decode_prefix(bytes, FrameKind::answer);
   EXPECT_EQ(back.head_bytes, 0x20304U);
   EXPECT_EQ(back.body_bytes, 0x11223344U);
 }
@@ -34,32 +37,53 @@ TEST(FramePrefix, RejectsWhatIsNoFrame) {
   auto bytes = encode_prefix({2, 0});
   bytes[0] = std::byte{'k'};
   bytes[15] = std::byte{0xff};
-  expect_contains(error_of([&] { decode_prefix(bytes); }), "must start with KVC1");
-  expect_contains(error_of([&] { decode_prefix(bytes); }), "\"kVC1\\x02");
-  expect_contains(error_of([&] { decode_prefix(bytes); }), "\\xff\"");
+  expect_contains(error_of([&] { decode_prefix(bytes, FrameKind::answer); }),
+                  "must start with KVC1");
+  expect_contains(error_of([&] { decode_prefix(bytes, FrameKind::answer); }), "\"kVC1\\x02");
+  expect_contains(error_of([&] { decode_prefix(bytes, FrameKind::answer); }), "\\xff\"");
 }
 
 TEST(FramePrefix, RejectsLengthsOverTheLimits) {
-  EXPECT_EQ(decode_prefix(encode_prefix({kHeadLimit, kBodyLimit})).body_bytes, kBodyLimit);
-  expect_contains(error_of([] { decode_prefix(encode_prefix({kHeadLimit + 1, 0})); }), "1048577");
+  EXPECT_EQ(decode_prefix(encode_prefix({kHeadLimit, kBodyLimit}), FrameKind::answer).body_bytes,
+            kBodyLimit);
   expect_contains(error_of([] {
-                    decode_prefix(encode_prefix({0, kBodyLimit + 1}));
+                    decode_prefix(encode_prefix({kHeadLimit + 1, 0}), FrameKind::answer);
+                  }),
+                  "1048577");
+  expect_contains(error_of([] {
+                    decode_prefix(encode_prefix({0, kBodyLimit + 1}), FrameKind::answer);
                   }),
                   "2147483649");
 }
 
+TEST(FramePrefix, SaysWhoseFrameIsWrong) {
+  auto bytes = encode_prefix({2, 0});
+  bytes[0] = std::byte{'k'};
+  expect_contains(error_of([&] { decode_prefix(bytes, FrameKind::request); }),
+                  "a request must start with KVC1 but starts with \"kVC1");
+  expect_contains(error_of([] {
+                    decode_prefix(encode_prefix({0, kBodyLimit + 1}), FrameKind::request);
+                  }),
+                  "the request announces");
+}
+
 TEST(RequestHead, ListsTensorsInTheOrderOfTheBody) {
-  const Tensor key = Tensor::zeros(ElementType::f16, {1, 2});
-  const Tensor mask = Tensor::zeros(ElementType::boolean, {3});
-  const std::vector<NamedTensor> tensors{{"key", &key}, {"mask", &mask}};
   StepRequest step;
   step.tokens = {2, 0};
   step.queries = {1, 0};
+  step.query = Tensor::zeros(ElementType::f16, {1, 2});
+  step.key = step.value = Tensor::zeros(ElementType::f16, {0});
+  step.mask = Tensor::zeros(ElementType::boolean, {3});
   step.poison = PoisonRows{1e30, {3, 4}};
-  EXPECT_EQ(step_head(7, 1, step, true, tensors),
+  const FrameContent content = step_request(7, 1, step, true);
+  EXPECT_EQ(content.head,
             R"({"id":7,"kind":"step","poison":{"first_row":[3,4],"value":1e+30},"queries":[1,0],)"
-            R"("session":1,"tensors":[{"name":"key","shape":[1,2],"type":"f16"},)"
+            R"("session":1,"tensors":[{"name":"query","shape":[1,2],"type":"f16"},)"
+            R"({"name":"key","shape":[0],"type":"f16"},{"name":"value","shape":[0],"type":"f16"},)"
             R"({"name":"mask","shape":[3],"type":"boolean"}],"tokens":[2,0],"want_rows":true})");
+  ASSERT_EQ(content.tensors.size(), 4U);
+  EXPECT_EQ(content.tensors[3].tensor, &*step.mask);
+  EXPECT_EQ(step_request(7, 1, step, false).head.find("want_rows"), std::string::npos);
 }
 
 TEST(AnswerHead, ReadsTensorsAndTheirBytes) {
@@ -83,6 +107,28 @@ TEST(AnswerHead, ReadsRefusalsAndErrors) {
   const AnswerHead error = decode_answer(R"({"id":1,"answer":"error","detail":"lost"})", 1, 0);
   EXPECT_EQ(error.kind, AnswerHead::Kind::error);
   EXPECT_EQ(error.text, "lost");
+  EXPECT_EQ(error.failure, Failure::Kind::crash);
+}
+
+TEST(AnswerHead, TellsTheKindOfAnError) {
+  for (const auto kind : {Failure::Kind::crash, Failure::Kind::hang, Failure::Kind::nonsense,
+                          Failure::Kind::defect}) {
+    const AnswerHead answer = decode_answer(error_answer(4, {kind, "a race"}).head, 4, 0);
+    EXPECT_EQ(answer.kind, AnswerHead::Kind::error);
+    EXPECT_EQ(answer.failure, kind);
+    EXPECT_EQ(answer.text, "a race");
+  }
+  EXPECT_EQ(error_answer(4, {Failure::Kind::crash, "a"}).head.find("kind"), std::string::npos);
+  expect_contains(error_of([] {
+                    decode_answer(R"({"id":1,"answer":"error","detail":"","kind":"bad"})", 1, 0);
+                  }),
+                  "kind = \"bad\": an error is one of crash, hang, nonsense, defect");
+}
+
+TEST(AnswerHead, TakesWhateverATargetSays) {
+  const AnswerHead answer = decode_answer(refused_answer(2, {"caf\xe9"}).head, 2, 0);
+  EXPECT_EQ(answer.kind, AnswerHead::Kind::refused);
+  expect_contains(answer.text, "caf");
 }
 
 TEST(AnswerHead, TakesAnErrorOfARequestThatCouldNotBeRead) {

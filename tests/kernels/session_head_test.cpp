@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/process/process_target.h"
+#include "tests/kernels/field_texts.h"
 
 namespace kvcheck::kernels {
 namespace {
@@ -48,26 +49,182 @@ SessionConfig full_config() {
   return config;
 }
 
+/// Every field away from its default.
+SessionConfig other_config() {
+  SessionConfig config = full_config();
+  config.op = "attention";
+  config.opset = 25;
+  config.kv_heads = 7;
+  config.value_head_size = 9;
+  config.element_type = ElementType::bf16;
+  config.layout = "block";
+  config.window_size = 3;
+  config.causal = false;
+  config.nonpad_kv_seqlen = true;
+  config.share_buffers = false;
+  config.mask = "additive";
+  config.scale = 1.0 / 3;
+  config.initial_poison = -std::numeric_limits<double>::infinity();
+  config.launch->seed = std::numeric_limits<std::uint64_t>::max();
+  config.record_stores = true;
+  return config;
+}
+
+FieldTexts texts_of(const RotaryConfig& rotary) {
+  const auto& [interleaved, position_ids, cos, sin] = rotary;
+  return {{"interleaved", text_of(interleaved)},
+          {"position_ids", text_of(position_ids)},
+          {"cos", text_of(cos)},
+          {"sin", text_of(sin)}};
+}
+
+FieldTexts texts_of(const QkNormConfig& norm) {
+  const auto& [epsilon, query_weight, key_weight] = norm;
+  return {{"epsilon", text_of(epsilon)},
+          {"query_weight", text_of(query_weight)},
+          {"key_weight", text_of(key_weight)}};
+}
+
+FieldTexts texts_of(const QuantisationConfig& quantisation) {
+  const auto& [kind, per_channel, key_scale, value_scale] = quantisation;
+  return {{"kind", text_of(kind)},
+          {"per_channel", text_of(per_channel)},
+          {"key_scale", text_of(key_scale)},
+          {"value_scale", text_of(value_scale)}};
+}
+
+FieldTexts texts_of(const LaunchConfig& launch) {
+  const auto& [order, seed, kernel, threads, split_positions] = launch;
+  return {{"order", text_of(order)},
+          {"seed", text_of(seed)},
+          {"kernel", text_of(kernel)},
+          {"threads", text_of(threads)},
+          {"split_positions", text_of(split_positions)}};
+}
+
+FieldTexts texts_of(const SessionConfig& config) {
+  const auto& [op, opset, batch, query_heads, kv_heads, head_size, value_head_size, element_type,
+               layout, capacity, window_size, right_window_size, causal, nonpad_kv_seqlen,
+               share_buffers, mask, scale, softcap, smooth_softmax, head_sink, rotary, qk_norm,
+               quantisation, input_rank, packed_qkv, qk_output, softmax_precision, initial_poison,
+               threads, launch, record_stores, isa] = config;
+  FieldTexts texts{{"op", text_of(op)},
+                   {"opset", text_of(opset)},
+                   {"batch", text_of(batch)},
+                   {"query_heads", text_of(query_heads)},
+                   {"kv_heads", text_of(kv_heads)},
+                   {"head_size", text_of(head_size)},
+                   {"value_head_size", text_of(value_head_size)},
+                   {"element_type", text_of(element_type)},
+                   {"layout", text_of(layout)},
+                   {"capacity", text_of(capacity)},
+                   {"window_size", text_of(window_size)},
+                   {"right_window_size", text_of(right_window_size)},
+                   {"causal", text_of(causal)},
+                   {"nonpad_kv_seqlen", text_of(nonpad_kv_seqlen)},
+                   {"share_buffers", text_of(share_buffers)},
+                   {"mask", text_of(mask)},
+                   {"scale", text_of(scale)},
+                   {"softcap", text_of(softcap)},
+                   {"smooth_softmax", text_of(smooth_softmax)},
+                   {"head_sink", text_of(head_sink)},
+                   {"input_rank", text_of(input_rank)},
+                   {"packed_qkv", text_of(packed_qkv)},
+                   {"qk_output", text_of(qk_output)},
+                   {"softmax_precision", text_of(softmax_precision)},
+                   {"initial_poison", text_of(initial_poison)},
+                   {"threads", text_of(threads)},
+                   {"record_stores", text_of(record_stores)},
+                   {"isa", text_of(isa)}};
+  add_part(texts, "rotary", texts_of(rotary.value_or(RotaryConfig{})));
+  add_part(texts, "qk_norm", texts_of(qk_norm.value_or(QkNormConfig{})));
+  add_part(texts, "quantisation", texts_of(quantisation));
+  add_part(texts, "launch", texts_of(launch.value_or(LaunchConfig{})));
+  texts["parts"] = fmt::format(
+      "{}", std::vector<bool>{rotary.has_value(), qk_norm.has_value(), launch.has_value()});
+  return texts;
+}
+
+/// What the other end reads of a request.
+std::variant<SessionConfig, Refusal> read_back(const FrameContent& content) {
+  const auto head = parse_head(content.head, FrameKind::request);
+  RequestTensors tensors;
+  for (const auto& [name, tensor] : content.tensors) tensors.add(std::string(name), *tensor);
+  auto config = decode_open(Fields(head, "the request"), tensors);
+  tensors.finish();
+  return config;
+}
+
+TEST(OpenHead, ReadsBackFieldByField) {
+  const SessionConfig config = other_config();
+  EXPECT_EQ(same_fields(texts_of(config), texts_of(SessionConfig{})), std::vector<std::string>{})
+      << "these fields are at their default, so that nothing shows whether they travel";
+  const auto back = read_back(open_request(1, 2, config));
+  ASSERT_TRUE(std::holds_alternative<SessionConfig>(back));
+  EXPECT_EQ(texts_of(std::get<SessionConfig>(back)), texts_of(config));
+}
+
+TEST(OpenHead, ReadsBackWhatIsAtItsDefault) {
+  const auto back = read_back(open_request(1, 2, SessionConfig{}));
+  ASSERT_TRUE(std::holds_alternative<SessionConfig>(back));
+  EXPECT_EQ(texts_of(std::get<SessionConfig>(back)), texts_of(SessionConfig{}));
+}
+
+std::string error_of(const std::string& config) {
+  const FrameContent content{R"({"kind":"open","id":1,"session":1,"config":)" + config + "}", {}};
+  try {
+    const auto back = read_back(content);
+    return std::holds_alternative<Refusal>(back) ? "refused: " + std::get<Refusal>(back).reason
+                                                 : "(no error)";
+  } catch (const ProtocolError& error) {
+    return error.what();
+  }
+}
+
+TEST(OpenHead, NamesWhatItCannotRead) {
+  EXPECT_EQ(error_of(R"({"logit_bias":30})"),
+            "refused: config.logit_bias: this target does not know the field");
+  EXPECT_EQ(error_of(R"({"rotary":{"base":10000}})"),
+            "refused: config.rotary.base: this target does not know the field");
+  EXPECT_EQ(error_of("{}"), "config lacks the field op");
+  EXPECT_EQ(error_of("3"), "config must be an object");
+  const std::string head = open_request(1, 2, SessionConfig{}).head;
+  const auto config = nlohmann::json::parse(head)["config"];
+  const auto with = [&](const char* field, nlohmann::json value) {
+    auto changed = config;
+    changed[field] = std::move(value);
+    return error_of(changed.dump());
+  };
+  EXPECT_EQ(with("batch", "1"), "config.batch = \"1\": has the wrong type");
+  EXPECT_EQ(with("causal", 1), "config.causal = 1: has the wrong type");
+  EXPECT_EQ(with("opset", 4294967296), "config.opset = 4294967296: has the wrong type");
+  EXPECT_EQ(with("scale", "wide"), "config.scale = \"wide\": has the wrong type");
+  EXPECT_EQ(with("element_type", "f8"), "config.element_type = \"f8\": has the wrong type");
+  EXPECT_EQ(with("head_sink", true), "the request lacks the tensor head_sink");
+  EXPECT_EQ(with("launch", nlohmann::json::object()), "config.launch lacks the field order");
+}
+
 TEST(OpenHead, LeavesOutWhatIsAtItsDefault) {
-  const std::string head = open_head(1, 2, SessionConfig{});
+  const std::string head = open_request(1, 2, SessionConfig{}).head;
   for (const char* field : {"softcap", "head_sink", "rotary", "quantisation", "tensors", "threads",
                             "input_rank", "qk_output", "right_window_size", "isa", "launch"}) {
     EXPECT_EQ(head.find(field), std::string::npos) << field;
   }
-  EXPECT_TRUE(session_tensors(SessionConfig{}).empty());
+  EXPECT_TRUE(open_request(1, 2, SessionConfig{}).tensors.empty());
 }
 
 TEST(OpenHead, WritesNumbersThatJsonLacksAsWords) {
   SessionConfig config;
   config.initial_poison = std::numeric_limits<double>::quiet_NaN();
-  const std::string head = open_head(3, 4, config);
+  const std::string head = open_request(3, 4, config).head;
   EXPECT_NE(head.find("\"initial_poison\":\"nan\""), std::string::npos) << head;
   EXPECT_NE(head.find("\"id\":3"), std::string::npos);
   EXPECT_NE(head.find("\"session\":4"), std::string::npos);
   config.initial_poison = -std::numeric_limits<double>::infinity();
-  EXPECT_NE(open_head(3, 4, config).find("\"initial_poison\":\"-inf\""), std::string::npos);
+  EXPECT_NE(open_request(3, 4, config).head.find("\"initial_poison\":\"-inf\""), std::string::npos);
   config.initial_poison = 0x1p-149;
-  EXPECT_NE(open_head(3, 4, config).find("\"initial_poison\":1.40129846432481"), std::string::npos);
+  EXPECT_NE(open_request(3, 4, config).head.find("\"initial_poison\":1.40129846432481"),
+            std::string::npos);
 }
 
 /// An adapter that refuses every session and says what it was asked.

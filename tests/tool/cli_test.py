@@ -305,7 +305,7 @@ class OtherCommands(CommandLine):
         self.assertEqual(self.kvcheck("run", "--frobnicate").returncode, BAD_USAGE)
 
     def test_every_command_shows_an_example(self):
-        for command in ("run", "replay", "report", "expect", "timeline", "list"):
+        for command in ("run", "replay", "report", "expect", "timeline", "list", "serve"):
             result = self.kvcheck(command, "--help")
             self.assertEqual(result.returncode, HELD)
             self.assertIn("Example: kvcheck", result.stdout)
