@@ -171,9 +171,9 @@ stage 'properties of cuda-q8' 30 cuda-q8.log "$build/kvcheck" run --target cuda-
 if ! absent compute-sanitizer compute-sanitizer; then
   for tool in memcheck racecheck initcheck synccheck; do
     # In one process: the tool watches the one that it starts.
-    stage "compute-sanitizer $tool" 35 "$tool.log" env KVCHECK_PROGRAM= compute-sanitizer \
-      --tool "$tool" --error-exitcode 9 "$build/kvcheck" run --target cuda --phases random --cases 12 --seed 2 \
-      --case-timeout 30 --out "$out/sanitizer-$tool" --quiet
+    KVCHECK_PROGRAM='' stage "compute-sanitizer $tool" 35 "$tool.log" compute-sanitizer \
+      --tool "$tool" --error-exitcode 9 "$build/kvcheck" run --target cuda --phases random \
+      --cases 12 --seed 2 --case-timeout 30 --out "$out/sanitizer-$tool" --quiet
   done
 fi
 counters

@@ -282,6 +282,8 @@ TEST(ProcessTarget, SaysHowAChildDied) {
                     {"step", "exit code 3", "giving up: out of ? ideas"});
   expect_step_fails("ends_by_signal", Failure::Kind::crash, {"step", "signal 11"});
   expect_step_fails("error", Failure::Kind::crash, {"step", "ValueError: no such kernel"});
+  expect_step_fails("defect", Failure::Kind::defect, {"step", "a data race"});
+  expect_step_fails("error_of_no_kind", Failure::Kind::nonsense, {"bad luck", "crash, hang"});
 }
 
 TEST(ProcessTarget, SaysThatAnAnswerWasCut) {

@@ -46,6 +46,7 @@ SessionConfig full_config() {
   config.threads = 2;
   config.isa = "avx2";
   config.launch = {"random", 7, "prefill", 64, 128};
+  config.record_stores = true;
   return config;
 }
 
@@ -66,7 +67,6 @@ SessionConfig other_config() {
   config.scale = 1.0 / 3;
   config.initial_poison = -std::numeric_limits<double>::infinity();
   config.launch->seed = std::numeric_limits<std::uint64_t>::max();
-  config.record_stores = true;
   return config;
 }
 
@@ -251,7 +251,7 @@ TEST_F(DescribedSession, ReachesAnAdapterWhole) {
   ASSERT_NE(target_, nullptr);
   EXPECT_EQ(described(full_config()),
             "right_window_size=0 softcap=1.5 smooth_softmax=True input_rank=3 packed_qkv=True "
-            "qk_output=biased softmax_precision=f64 threads=2 isa=avx2 "
+            "qk_output=biased softmax_precision=f64 threads=2 isa=avx2 record_stores=True "
             "launch=kernel=prefill,order=random,seed=7,split_positions=128,threads=64 "
             "head_sink=[0.5, 1.5, 2.5] "
             "rotary=True,True,[5, 2],0.5,9.5 qk_norm=0.25,[0.5, 1.5, 2.5, 3.5] "
@@ -305,6 +305,8 @@ TEST_F(DescribedSession, StepsCarryPositionsCodesAndTheIntermediate) {
   EXPECT_THROW(session->load(load), std::invalid_argument);
   step.position_ids.reset();
   EXPECT_THROW(session->step(step), std::invalid_argument);
+  EXPECT_EQ(session->last_store({ElementPlace::Of::value, 1, 2, 3, 4}),
+            "of value entry 1 head 2 row 3 lane 4");
 }
 
 }  // namespace

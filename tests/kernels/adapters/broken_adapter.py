@@ -126,6 +126,16 @@ def error(number, config):
     write_frame(1, {"id": number, "answer": "error", "detail": "ValueError: no such kernel"})
 
 
+@mode
+def defect(number, config):
+    write_frame(1, {"id": number, "answer": "error", "detail": "a data race", "kind": "defect"})
+
+
+@mode
+def error_of_no_kind(number, config):
+    write_frame(1, {"id": number, "answer": "error", "detail": "lost", "kind": "bad luck"})
+
+
 # ---- Answers that are none ----------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ def numbers(tensor):
 def described(config):
     parts = [f"{name}={getattr(config, name)}" for name in (
         "right_window_size", "softcap", "smooth_softmax", "input_rank", "packed_qkv", "qk_output",
-        "softmax_precision", "threads", "isa")]
+        "softmax_precision", "threads", "isa", "record_stores")]
     rotary, norm, codes = config.rotary, config.qk_norm, config.quantisation
     launch = ",".join(f"{name}={value}" for name, value in sorted(config.launch.items()))
     parts.append(f"launch={launch}")
@@ -53,6 +53,9 @@ class Session:
     def load(self, lengths, key, value):
         pass
 
+    def last_store(self, place):
+        return " ".join(f"{name} {value}" for name, value in place._asdict().items())
+
     def present(self):
         config = self.config
         shape = (config.batch, config.kv_heads, config.capacity,
@@ -67,7 +70,7 @@ class Features:
 
     def capabilities(self):
         return {"operators": ["gqa"], "element_types": ["f32"], "layouts": ["full"],
-                "features": ["operator_calls"]}
+                "features": ["operator_calls", "last_store"]}
 
     def open(self, config):
         if config.packed_qkv:

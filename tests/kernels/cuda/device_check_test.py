@@ -27,7 +27,7 @@ STANDARD_TOOLS = "bash cat cut date dirname grep mkdir readlink rm sleep tail te
 STAND_INS = {
     "nvidia-smi": '[[ ${FAKE_GPU:-} == none ]] && exit 9; echo "NVIDIA H200, 570.1, 1980 MHz"',
     "compute-sanitizer": """
-      log "compute-sanitizer $*"
+      log "compute-sanitizer [${KVCHECK_PROGRAM-apart}] $*"
       [[ ${FAKE_RACE:-} == "$2" ]] && {
         echo '========= ERROR SUMMARY: 2 errors'; echo 'page: /tmp/page.html'; exit 9
       }
@@ -158,6 +158,11 @@ class TableOfTheCheck(DeviceCheck):
         self.assertIn("\n9 of 9 counters agree", text)
         self.assertIn("\n## Times\n\n| case | ms |\n", text)
         self.assertIn("\n## PyTorch\n\n| shape | queries |\n", text)
+
+    def test_a_sanitizer_has_the_kernels_in_its_process(self):
+        self.check()
+        calls = self.calls("compute-sanitizer")
+        self.assertEqual([call.split()[1] for call in calls], ["[]"] * 4, calls)
 
     def test_no_gpu(self):
         code, rows, text = self.check(FAKE_GPU="none")
