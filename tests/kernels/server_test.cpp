@@ -64,18 +64,21 @@ TEST_F(ServerAnswers, StepsArriveWhole) {
   step.poison = PoisonRows{-std::numeric_limits<double>::infinity(), {2}};
   const json answer = ask(step_request(1, 1, step, true));
   EXPECT_EQ(answer["tensors"].size(), 3U) << answer;
-  const StepRequest& told = told_.stepped;
-  EXPECT_EQ(told.tokens, step.tokens);
-  EXPECT_EQ(told.queries, step.queries);
-  EXPECT_EQ(told.query.bytes, step.query.bytes);
-  EXPECT_EQ(told.key.bytes, step.key.bytes);
-  EXPECT_EQ(told.value.bytes, step.value.bytes);
-  ASSERT_TRUE(told.mask && told.position_ids && told.poison);
-  EXPECT_EQ(told.mask->bytes, step.mask->bytes);
-  EXPECT_EQ(told.position_ids->bytes, step.position_ids->bytes);
-  EXPECT_EQ(told.poison->value, step.poison->value);
-  EXPECT_EQ(told.poison->first_row, step.poison->first_row);
-  EXPECT_TRUE(told.want_rows);
+  // Taken apart whole, so that one more field does not compile until it is compared here.
+  const auto& [tokens, queries, query, key, value, mask, position_ids, poison, want_rows] =
+      told_.stepped;
+  EXPECT_EQ(tokens, step.tokens);
+  EXPECT_EQ(queries, step.queries);
+  EXPECT_EQ(query.bytes, step.query.bytes);
+  EXPECT_EQ(key.bytes, step.key.bytes);
+  EXPECT_EQ(value.bytes, step.value.bytes);
+  ASSERT_TRUE(mask && position_ids && poison);
+  EXPECT_EQ(mask->bytes, step.mask->bytes);
+  EXPECT_EQ(position_ids->bytes, step.position_ids->bytes);
+  const auto& [number, first_row] = *poison;
+  EXPECT_EQ(number, step.poison->value);
+  EXPECT_EQ(first_row, step.poison->first_row);
+  EXPECT_TRUE(want_rows);
   step.poison.reset();
   EXPECT_EQ(ask(step_request(1, 1, step, false))["tensors"].size(), 1U);
   EXPECT_FALSE(told_.stepped.poison);
@@ -91,9 +94,11 @@ TEST_F(ServerAnswers, LoadsAndPlacesArriveWhole) {
   load.rows.key.bytes[1] = std::byte{7};
   load.rows.value.bytes[1] = std::byte{8};
   EXPECT_EQ(ask(load_request(1, 1, load))["answer"], "ok");
-  EXPECT_EQ(told_.loaded.lengths, load.lengths);
-  EXPECT_EQ(told_.loaded.rows.key.bytes, load.rows.key.bytes);
-  EXPECT_EQ(told_.loaded.rows.value.bytes, load.rows.value.bytes);
+  const auto& [lengths, rows] = told_.loaded;
+  const auto& [key, value] = rows;
+  EXPECT_EQ(lengths, load.lengths);
+  EXPECT_EQ(key.bytes, load.rows.key.bytes);
+  EXPECT_EQ(value.bytes, load.rows.value.bytes);
   for (const auto of : {ElementPlace::Of::output, ElementPlace::Of::key, ElementPlace::Of::value}) {
     EXPECT_EQ(ask(last_store_request(1, 1, {of, 1, 2, 3, 4}))["store"], "stored at line 7");
     const auto& [place, entry, head, row, lane] = told_.place;
