@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/process/session_head.h"
+#include "tests/kernels/expect_contains.h"
 
 namespace kvcheck::kernels {
 namespace {
@@ -49,10 +50,6 @@ class EchoConnection : public ::testing::Test {
 
   Connection connection_;
 };
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
-}
 
 TEST_F(EchoConnection, GivesBackTheHeadAsItCame) {
   const Reply reply = ask(R"({"kind":"hello","protocol":1})");

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/kernels/expect_contains.h"
+
 namespace kvcheck::kernels {
 namespace {
 
@@ -86,10 +88,6 @@ StepRequest one_token(const SessionConfig& config, float first = 1) {
   step.key = filled({config.batch, 1, config.kv_heads, config.head_size}, -first);
   step.value = filled({config.batch, 1, config.kv_heads, config.value_head_size}, first);
   return step;
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
 }
 
 /// The failure of the first step of broken_adapter.py MODE.

@@ -7,6 +7,7 @@
 
 #include "kernels/process/answer_head.h"
 #include "kernels/process/capabilities_head.h"
+#include "tests/kernels/expect_contains.h"
 
 namespace kvcheck::kernels {
 namespace {
@@ -18,10 +19,6 @@ std::string error_of(const auto& call) {
     return error.what();
   }
   return "(no error)";
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
 }
 
 TEST(FramePrefix, IsMagicAndTwoLittleEndianLengths) {

@@ -9,14 +9,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/kernels/expect_contains.h"
+
 namespace kvcheck::kernels {
 namespace {
 
 namespace fs = std::filesystem;
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
-}
 
 /// A folder of environments and one of adapters, gone at the end.
 class Registry : public ::testing::Test {

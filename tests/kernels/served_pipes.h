@@ -16,12 +16,9 @@
 
 #include "kernels/process/serve.h"
 #include "kernels/process/session_head.h"
+#include "tests/kernels/expect_contains.h"
 
 namespace kvcheck::kernels {
-
-inline void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
-}
 
 /// Keeps what it is asked and answers as it is told.
 class Told final : public Target {

@@ -8,15 +8,12 @@
 #include "kernels/process/process_target.h"
 #include "kernels/registry.h"
 #include "tests/kernels/cpu_sequence.h"
+#include "tests/kernels/expect_contains.h"
 
 namespace kvcheck::kernels {
 namespace {
 
 using namespace std::chrono_literals;
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
-}
 
 RegistryOptions stand_in(std::chrono::milliseconds limit = 60s) {
   RegistryOptions options;
