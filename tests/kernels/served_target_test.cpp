@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/cuda/cuda_gpu.h"
 #include "kernels/process/process_target.h"
 #include "kernels/registry.h"
 #include "tests/kernels/cpu_sequence.h"
@@ -98,6 +99,21 @@ TEST(ServedTarget, AnswersLikeTheOneOfThisProcess) {
   const auto answer = session->step(sound_step());
   ASSERT_TRUE(std::holds_alternative<StepResult>(answer));
   EXPECT_EQ(numbers_of(*std::get<StepResult>(answer).output), Numbers{3});
+}
+
+TEST(ServedTarget, OfTheGpuAnswersLikeTheOneOfThisProcess) {
+  if (!cuda_problem().empty()) GTEST_SKIP() << "cuda " << cuda_problem();
+  for (const RegistryOptions& options : {RegistryOptions{}, stand_in()}) {
+    const auto made = make_target("cuda", options);
+    ASSERT_TRUE(std::holds_alternative<std::unique_ptr<Target>>(made));
+    const auto& target = std::get<std::unique_ptr<Target>>(made);
+    EXPECT_EQ(target->capabilities().name, "cuda");
+    const auto session = opened(*target);
+    ASSERT_NE(session, nullptr);
+    const auto answer = session->step(sound_step());
+    ASSERT_TRUE(std::holds_alternative<StepResult>(answer));
+    EXPECT_EQ(numbers_of(*std::get<StepResult>(answer).output), Numbers{3});
+  }
 }
 
 TEST(ServedTarget, EndsItsProcessAloneWhenItDies) {
