@@ -12,7 +12,7 @@
 
 #include "model/counter_hash.h"
 #include "model/fill_shapes.h"
-#include "model/wide_loops.h"
+#include "model/hash_lanes.h"
 
 namespace kvcheck::model {
 namespace {
@@ -49,38 +49,6 @@ void keep_one(NeedleSet& set, std::uint64_t hash) {
   }
   if (seen > 0) set.needles[0] = set.needles[hash % seen];
   set.count = std::min<std::size_t>(seen, 1);
-}
-
-/// `size` with the sign of a code, negative where the hash is odd.
-double signed_code(double size, std::uint64_t hash) {
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(size) ^ (hash << 63));
-}
-
-/// +-(1 + r/128) with r < 32: exact in every element type. The magnitude makes rows of few lanes
-/// distinct, which signs alone would not.
-double code(std::uint64_t hash) {
-  return signed_code(1.0 + static_cast<double>((hash >> 1) & 31) / 128.0, hash);
-}
-
-/// roughly_normal() of each lane.
-KVCHECK_WIDE_LOOPS void normal_lanes(std::uint64_t hash, std::span<double> row) {
-  for (std::size_t c = 0; c < row.size(); ++c) {
-    row[c] = roughly_normal(nth_of(hash, static_cast<std::int64_t>(c)));
-  }
-}
-
-/// code() of each lane.
-KVCHECK_WIDE_LOOPS void code_lanes(std::uint64_t hash, std::span<double> row) {
-  for (std::size_t c = 0; c < row.size(); ++c) {
-    row[c] = code(nth_of(hash, static_cast<std::int64_t>(c)));
-  }
-}
-
-/// Adds signed_code() to each lane.
-KVCHECK_WIDE_LOOPS void add_signs(double size, std::uint64_t hash, std::span<double> row) {
-  for (std::size_t c = 0; c < row.size(); ++c) {
-    row[c] += signed_code(size, nth_of(hash, static_cast<std::int64_t>(c)));
-  }
 }
 
 /// Of position_digits: six digits of base 2 reach 64 positions, and wider lanes need fewer.

@@ -25,20 +25,31 @@ class RefusalCollector {
  protected:
   template <class Field, class T>
   void require(bool ok, const Field& field, const T& value, std::string_view remedy) {
-    if (ok) return;
-    refusals_.push_back({text_of(field), fmt::format("{}", value), std::string(remedy)});
+    if (!ok) add(field, value, remedy);
   }
 
   template <class Field, class T, class First, class... Rest>
   void require(bool ok, const Field& field, const T& value,
                fmt::format_string<const First&, const Rest&...> remedy, const First& first,
                const Rest&... rest) {
-    if (!ok) require(false, field, value, fmt::format(remedy, first, rest...));
+    if (!ok) add_formatted(field, value, remedy, first, rest...);
   }
 
   std::vector<Refusal> refusals_;
 
  private:
+  // Cold: kept away from the code that sound scenarios run.
+  template <class Field, class T>
+  [[gnu::cold]] void add(const Field& field, const T& value, std::string_view remedy) {
+    refusals_.push_back({text_of(field), fmt::format("{}", value), std::string(remedy)});
+  }
+  template <class Field, class T, class... Values>
+  [[gnu::cold]] void add_formatted(const Field& field, const T& value,
+                                   fmt::format_string<const Values&...> remedy,
+                                   const Values&... values) {
+    add(field, value, fmt::format(remedy, values...));
+  }
+
   static std::string text_of(std::string_view field) { return std::string(field); }
   static std::string text_of(const StepField& field) {
     return fmt::format("steps[{}]{}", field.step, field.part);

@@ -247,5 +247,8 @@ TESTED_ELSEWHERE = {
     "shrinkers/pass_sizes.cpp": PASSES,
     "shrinkers/pass_steps.cpp": PASSES,
     "shrinkers/pass_tokens.cpp": PASSES,
+    "model/element_format.h": "tests/model/element_type_test.cpp",
+    "model/element_rows.cpp": "tests/model/element_type_test.cpp",
+    "model/hash_lanes.cpp": "tests/model/fill_test.cpp",
     "model/wide_loops.h": "tests/model/element_type_test.cpp",
 }
