@@ -33,8 +33,9 @@ class CommandLine(unittest.TestCase):
         variables = {key: value for key, value in os.environ.items()
                      if not key.startswith("KVCHECK_")}
         variables.update(environment or {})
+        # A guard against hanging, below that of ctest; a slow machine needs minutes for a sweep.
         return subprocess.run([TOOL, *map(str, arguments)], cwd=self.path, env=variables,
-                              capture_output=True, text=True, timeout=110, check=False)
+                              capture_output=True, text=True, timeout=280, check=False)
 
     def write(self, name, content):
         file = self.path / name
