@@ -62,7 +62,7 @@ class CheapRow {
   bool own_bound_is_set_ = false;
   double own_share_ = 0;  // Most that a weight's own error is of the target's.
   AttentionRow<double> row_;
-  std::vector<double> magnitudes_;  // [n] sum |q_c k_c|
+  std::vector<double> magnitudes_;           // [n] sum |q_c k_c|
   std::vector<KeyTerm> terms_;               // [n], and the sink at the end.
   std::vector<Logit> logits_, last_logits_;  // Of this row and of the one before.
   Shared shared_;
