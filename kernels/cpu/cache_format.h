@@ -8,6 +8,9 @@
 
 namespace kvcheck::kernels {
 
+// Fields of a session are compared with words as views, here and in what each step runs: lengths
+// decide first then, while a string and a literal are compared byte by byte.
+
 /// The element type that a cache of this session stores.
 inline ElementType cache_type(const SessionConfig& config) {
   const std::string& kind = config.quantisation.kind;

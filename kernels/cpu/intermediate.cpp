@@ -18,7 +18,7 @@ Intermediate::Intermediate(const SessionConfig& config, std::span<const EntryPla
       gqa_(config.op == "gqa"sv),
       heads_(config.query_heads),
       queries_(queries) {
-  if (stage_ == "none"sv) return;
+  if (stage_ == "none") return;
   columns_ = config.nonpad_kv_seqlen ? config.capacity : 0;
   for (const EntryPlan& plan : plans) columns_ = std::max(columns_, plan.length());
   tensor_ = Tensor::zeros(config.element_type, {config.batch, heads_, queries, columns_});
@@ -28,7 +28,7 @@ void Intermediate::begin_row(std::int64_t entry, std::int64_t head, std::int64_t
                              std::int64_t first_position, KeyRange reach) {
   if (!tensor_) return;
   go_to_row(entry, head, query, first_position);
-  if (stage_ != "biased"sv) return;
+  if (stage_ != "biased") return;
   constexpr float kHidden = -std::numeric_limits<float>::infinity();
   const std::int64_t begin = gqa_ ? reach.begin : -first_position;
   const std::int64_t end = gqa_ ? reach.end : columns_ - first_position;

@@ -25,9 +25,7 @@ class Intermediate {
   Intermediate(const SessionConfig& config, std::span<const EntryPlan> plans, std::int64_t queries);
 
   /// Whether it wants scores of keys that the query does not see.
-  bool of_all_keys() const {
-    return stage_ == std::string_view("raw") || stage_ == std::string_view("softcapped");
-  }
+  bool of_all_keys() const { return stage_ == "raw" || stage_ == "softcapped"; }
 
   /// The row that put() writes to, with what it holds where nothing is put. `reach` = rows that the
   /// query may see before the mask; row 0 of the cache holds `first_position`.

@@ -159,7 +159,7 @@ Capabilities plain_capabilities() {
 
 Capabilities quantised_capabilities(std::string_view kind) {
   Capabilities can = gqa_capabilities();
-  can.name = kind == "int8"sv ? "cpu-flash-q8" : "cpu-flash-q4";
+  can.name = kind == "int8" ? "cpu-flash-q8" : "cpu-flash-q4";
   claim_quantised_only(can, kind);
   // Scales of keys are multiplied onto the query, scales of values onto the output.
   can.arithmetic.dequantise_roundings = 1;
@@ -232,12 +232,12 @@ std::string cpu_flash_dot_problem() {
 }
 
 std::unique_ptr<Target> make_cpu_flash_quantised(std::string_view kind) {
-  if (kind != "int8"sv && kind != "int4"sv) return nullptr;
+  if (kind != "int8" && kind != "int4") return nullptr;
   return std::make_unique<CpuFlash>(quantised_capabilities(kind));
 }
 
 std::unique_ptr<Target> make_cpu_flash(Fault fault, std::string_view kind, std::string name) {
-  Capabilities can = kind == "none"sv ? plain_capabilities() : quantised_capabilities(kind);
+  Capabilities can = kind == "none" ? plain_capabilities() : quantised_capabilities(kind);
   can.name = std::move(name);
   return std::make_unique<CpuFlash>(std::move(can), fault);
 }

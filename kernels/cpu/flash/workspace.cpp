@@ -1,7 +1,6 @@
 // Working memory of one thread.
 #include "kernels/cpu/flash/workspace.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
