@@ -70,7 +70,8 @@ class Walk {
       : target_(target),
         options_(options),
         alone_(alone),
-        source_(target.capabilities(), {options.seed, options.context, options.corpus}) {}
+        source_(target.capabilities(),
+                {options.seed, options.context, options.corpus, options.random_only}) {}
 
   /// Judges the next scenario; false when the budget is used up or the run was interrupted.
   bool next(std::vector<Failure>& failures) {

@@ -21,6 +21,7 @@ struct AuditOptions {
   std::int64_t scenarios = 0;  ///< For each subject at most; 0 = as the time allows.
   std::int64_t context = 0;    ///< Length of the past, about; 0 = as a run draws it.
   bool one_row = false;        ///< Faults made in a single row of a single head.
+  bool random_only = false;    ///< Random draws from the start, without corpus and lattice.
   std::int64_t further = 20;   ///< Scenarios judged after the one that kills, for the matrix.
   bool deepen = false;         ///< Ask properties that saw fewer than two faults alone.
   int workers = 0;             ///< 0 = one for each core.

@@ -152,11 +152,12 @@ std::string audit_text(const AuditResult& result) {
          fmt::format(
              "{} of {} faults killed, each by a property that names its kind; median {:.0f} "
              "scenarios and {:.3f} s to detection, slowest {:.2f} s; {} false alarms; {:.1f} s in "
-             "all{}{}\n",
+             "all{}{}{}\n",
              result.killed(), result.faults.size(), middle.scenarios, middle.seconds,
              middle.slowest, result.false_alarms(), result.seconds,
              result.options.context > 0 ? fmt::format("; context {}", result.options.context) : "",
-             result.options.one_row ? "; in single rows of a single head" : "");
+             result.options.one_row ? "; in single rows of a single head" : "",
+             result.options.random_only ? "; random draws alone" : "");
 }
 
 std::string audit_json(const AuditResult& result) {
@@ -164,7 +165,8 @@ std::string audit_json(const AuditResult& result) {
   Json json = {{"schema", 1},
                {"seed", result.options.seed},
                {"context", result.options.context},
-               {"row", result.options.one_row}};
+               {"row", result.options.one_row},
+               {"random", result.options.random_only}};
   json["faults"] = Json::array();
   for (const SubjectResult& fault : result.faults) json["faults"].push_back(fault_json(fault));
   json["totals"] = {{"faults", result.faults.size()},       {"killed", result.killed()},

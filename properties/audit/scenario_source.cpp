@@ -15,7 +15,7 @@ StreamOptions stream_options(const kernels::Capabilities& target, const SourceOp
   StreamOptions stream;
   stream.seed = options.seed;
   stream.focus.context_length = context;
-  if (options.context > 0) {
+  if (options.context > 0 || options.random_only) {
     stream.phases = {Phase::random};
     return stream;
   }

@@ -15,13 +15,14 @@ struct SourceOptions {
   std::uint64_t seed = 1;
   std::int64_t context = 0;  ///< Absolute length at the queries, about; 0 = as a run draws it.
   std::filesystem::path corpus;
+  bool random_only = false;  ///< Without corpus and lattice, as behind a context.
 };
 
 class ScenarioSource {
  public:
   ScenarioSource(const kernels::Capabilities& target, const SourceOptions& options);
 
-  /// The scenario at `index`: corpus, lattice, then random draws without end. Behind a context
+  /// The scenario at `index`: corpus and lattice, then random draws without end. Behind a context
   /// every second draw is a short one that was stretched (stretch.h), the others were drawn long.
   /// Empty where the draw is nothing that the target takes. A pure function of the index.
   std::optional<model::Scenario> at(std::uint64_t index) const;

@@ -88,6 +88,7 @@ int audit_command(const AuditCommandOptions& options, CommandContext& context) {
   audit.scenarios = options.scenarios;
   audit.context = options.context;
   audit.one_row = options.row;
+  audit.random_only = options.random_only;
   audit.deepen = options.targets.empty() && options.faults.empty() && options.context == 0;
   // A scenario behind a context costs many times more; the matrix stays thinner there.
   if (options.context > 0) audit.further = 2;

@@ -18,6 +18,7 @@ struct AuditCommandOptions {
   std::uint64_t seed = 1;
   int workers = 0;
   bool row = false;
+  bool random_only = false;
   bool json = false;
   bool quiet = false;
 };

@@ -195,6 +195,7 @@ void add_audit(CLI::App& app, CommandContext& context) {
   command->add_option("--context", options->context,
                       "Judge behind a past of about so many tokens (default: as a run draws it)");
   command->add_flag("--row", options->row, "Faults made in single rows of a single head");
+  command->add_flag("--random", options->random_only, "Random draws alone: no corpus, no lattice");
   command->add_option("--seed", options->seed, "Seed of the scenarios (default: 1)");
   command->add_option("--time", options->seconds, "Seconds for each fault (default: 20)");
   command->add_option("--cases", options->scenarios, "Scenarios for each fault at most");

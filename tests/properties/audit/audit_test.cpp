@@ -108,6 +108,7 @@ TEST(Audit, TotalsTextAndJsonSayWhatSurvived) {
   EXPECT_EQ(json["false_alarms"], 0);
   EXPECT_EQ(json["context"], 0);
   EXPECT_EQ(json["row"], false);
+  EXPECT_EQ(json["random"], false);
   const auto& first = json["faults"][0];
   EXPECT_EQ(first["name"], "model+causal.skipped");
   EXPECT_EQ(first["place"], "wrong-model");

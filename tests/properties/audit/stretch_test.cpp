@@ -100,5 +100,17 @@ TEST(ScenarioSource, BeginsWithTheListedScenarios) {
   EXPECT_TRUE(source.at(0).has_value());
 }
 
+TEST(ScenarioSource, HasRandomDrawsFromTheStartWhereTheyAreAskedForAlone) {
+  const ScenarioSource source(modelled_capabilities(), {7, 0, KVCHECK_REGRESSION_FOLDER});
+  const ScenarioSource drawn(modelled_capabilities(), {7, 0, KVCHECK_REGRESSION_FOLDER, true});
+  std::uint64_t listed = 0;
+  while (!source.random(listed)) ++listed;
+  EXPECT_GT(listed, 100u);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    EXPECT_TRUE(drawn.random(i));
+    EXPECT_EQ(drawn.at(i), source.at(listed + i)) << i;
+  }
+}
+
 }  // namespace
 }  // namespace kvcheck::properties
