@@ -2,6 +2,7 @@
 #include "properties/execution.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "properties/convert.h"
@@ -33,6 +34,12 @@ bool take(Answer<T>&& answer, StepAnswer& out, Take&& take_value) {
   return false;
 }
 
+/// What an assignment does, in far less code where nothing is replaced.
+void renew(kernels::StepResult& old, kernels::StepResult&& result) {
+  std::destroy_at(&old);
+  std::construct_at(&old, std::move(result));
+}
+
 /// Changes are undone in the opposite order.
 template <class Undo>
 void undo(const TensorChanges& changes, const Undo& one) {
@@ -59,25 +66,19 @@ class Run {
     });
   }
 
-  /// Changes the request.
-  bool append(std::size_t step, kernels::StepRequest& request, StepAnswer& out) {
-    for (const auto& change : changes_) change->step(request);
+  bool append(std::size_t step, const kernels::StepRequest& request, StepAnswer& out) {
     begin(step);
-    if (interposer_ && interposer_->append) interposer_->append(step, request);
     return take(session_->step(request), out, [&](kernels::StepResult&& result) {
       undo(changes_, [&](const TensorChange& change) {
         change.answer(result);
         if (result.rows) change.rows(*result.rows);
       });
-      out.result = std::move(result);
+      renew(out.result, std::move(result));
     });
   }
 
-  /// Changes the request.
-  bool load(std::size_t step, kernels::LoadRequest& request, StepAnswer& out) {
-    for (const auto& change : changes_) change->load(request);
+  bool load(std::size_t step, const kernels::LoadRequest& request, StepAnswer& out) {
     begin(step);
-    if (interposer_ && interposer_->load) interposer_->load(step, request);
     return take(session_->load(request), out, [](std::monostate) {});
   }
 
@@ -101,72 +102,92 @@ class Run {
   std::unique_ptr<kernels::Session> session_;
 };
 
-/// Requests of one thread: each run uses the memory of the one before.
+/// Requests of one thread, by step: each run uses the memory of the one before.
 struct RequestMemory {
-  kernels::StepRequest append;
-  kernels::LoadRequest load;
+  std::vector<kernels::StepRequest> appends;
+  std::vector<kernels::LoadRequest> loads;
 };
-thread_local RequestMemory last_requests;
+thread_local std::unique_ptr<RequestMemory> last_requests;
 
-/// Larger memory is given back.
-constexpr std::size_t kMostKept = std::size_t{1} << 20;
+/// Larger memory of one request is given back.
+constexpr std::size_t kMostKept = std::size_t{1} << 18;
 
-/// Requests of one run, made here or by its interposer.
+std::size_t bytes_of(const kernels::StepRequest& request) {
+  return request.query.bytes.size() + request.key.bytes.size() + request.value.bytes.size() +
+         (request.mask ? request.mask->bytes.size() : 0);
+}
+
+/// Requests of one run, made and changed before the first is asked, so that the code that makes
+/// them and the code that answers them do not push each other out of the caches at every step.
 class RequestSource {
  public:
+  /// \param count steps that are run
   RequestSource(const model::Scenario& scenario, const model::Timeline& timeline,
-                const model::Fill& fill, const ExecuteOptions& options)
-      : scenario_(scenario),
-        timeline_(timeline),
-        fill_(fill),
+                const model::Fill& fill, const ExecuteOptions& options,
+                const TensorChanges& changes, std::size_t count)
+      : changes_(changes),
         interposer_(options.interposer),
-        memory_(std::exchange(last_requests, {})) {
-    if (interposer_ && interposer_->make_append) return;
-    const bool shared = options.rows && options.rows->fit(scenario);
-    rows_ = shared ? options.rows : &own_.emplace(scenario);
+        memory_(last_requests ? std::move(last_requests) : std::make_unique<RequestMemory>()) {
+    if (memory_->appends.size() < count) memory_->appends.resize(count);
+    if (memory_->loads.size() < count) memory_->loads.resize(count);
+    std::optional<DrawnRows> own;
+    DrawnRows* rows = nullptr;  // Where the interposer makes the requests.
+    if (!(interposer_ && interposer_->make_append)) {
+      const bool shared = options.rows && options.rows->fit(scenario);
+      rows = shared ? options.rows : &own.emplace(scenario);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      if (std::holds_alternative<model::Append>(scenario.steps[i])) {
+        if (rows) step_request(scenario, timeline, fill, i, *rows, append(i));
+        finish_append(i);
+      } else if (std::holds_alternative<model::Past>(scenario.steps[i])) {
+        if (rows) load_request(scenario, timeline, fill, i, *rows, load(i));
+        finish_load(i);
+      }
+    }
   }
 
   RequestSource(const RequestSource&) = delete;
   RequestSource& operator=(const RequestSource&) = delete;
   ~RequestSource() {
-    std::size_t bytes = 0;
-    for (const kernels::Tensor* tensor :
-         {&memory_.append.query, &memory_.append.key, &memory_.append.value, &memory_.load.rows.key,
-          &memory_.load.rows.value}) {
-      bytes += tensor->bytes.capacity();
-    }
-    if (memory_.append.mask) bytes += memory_.append.mask->bytes.capacity();
-    if (bytes <= kMostKept) last_requests = std::move(memory_);
+    if (largest_ <= kMostKept) last_requests = std::move(memory_);
   }
 
-  /// Each is valid until the next call.
-  kernels::StepRequest& append(std::size_t step) {
-    if (rows_) {
-      step_request(scenario_, timeline_, fill_, step, *rows_, memory_.append);
-    } else {
-      interposer_->make_append(step, memory_.append);
-    }
-    return memory_.append;
-  }
-
-  kernels::LoadRequest& load(std::size_t step) {
-    if (rows_) {
-      load_request(scenario_, timeline_, fill_, step, *rows_, memory_.load);
-    } else {
-      interposer_->make_load(step, memory_.load);
-    }
-    return memory_.load;
-  }
+  /// \pre the step is an append, or a load
+  kernels::StepRequest& append(std::size_t step) { return memory_->appends[step]; }
+  kernels::LoadRequest& load(std::size_t step) { return memory_->loads[step]; }
 
  private:
-  const model::Scenario& scenario_;
-  const model::Timeline& timeline_;
-  const model::Fill& fill_;
+  void finish_append(std::size_t step) {
+    kernels::StepRequest& request = append(step);
+    if (interposer_ && interposer_->make_append) interposer_->make_append(step, request);
+    for (const auto& change : changes_) change->step(request);
+    if (interposer_ && interposer_->append) interposer_->append(step, request);
+    largest_ = std::max(largest_, bytes_of(request));
+  }
+
+  void finish_load(std::size_t step) {
+    kernels::LoadRequest& request = load(step);
+    if (interposer_ && interposer_->make_load) interposer_->make_load(step, request);
+    for (const auto& change : changes_) change->load(request);
+    if (interposer_ && interposer_->load) interposer_->load(step, request);
+    largest_ = std::max(largest_, request.rows.key.bytes.size() + request.rows.value.bytes.size());
+  }
+
+  const TensorChanges& changes_;
   const Interposer* interposer_;
-  std::optional<DrawnRows> own_;
-  DrawnRows* rows_ = nullptr;  // Null where the interposer makes the requests.
-  RequestMemory memory_;
+  std::unique_ptr<RequestMemory> memory_;
+  std::size_t largest_ = 0;  // Bytes of a request.
 };
+
+/// How many of the first `count` steps come before one that the contract leaves undefined.
+std::size_t defined_steps(const model::Timeline& timeline, std::size_t count) {
+  const auto& steps = timeline.steps();
+  const auto end = steps.begin() + static_cast<std::ptrdiff_t>(count);
+  return static_cast<std::size_t>(
+      std::find_if(steps.begin(), end, [](const auto& step) { return !step.defined; }) -
+      steps.begin());
+}
 
 /// An inexact rollback asked of a target that promises to refuse it.
 void try_inexact_rollback(Run& run, std::size_t step, const model::Rollback& rollback,
@@ -226,11 +247,12 @@ Execution execute(kernels::Target& target, const model::Scenario& scenario,
   if (told) told->tell(scenario);
   // What answers from the scenario sees no tensors.
   const TensorChanges none;
-  Run run(told ? none : options.changes, options.interposer);
+  const TensorChanges& changes = told ? none : options.changes;
+  Run run(changes, options.interposer);
   if (!run.open(target, std::move(config), execution.open)) return execution;
-  RequestSource source(scenario, timeline, fill, options);
   const bool shows_rows = options.want_rows && target.capabilities().rows;
   const std::size_t count = std::min(scenario.steps.size(), options.step_count);
+  RequestSource source(scenario, timeline, fill, options, changes, defined_steps(timeline, count));
   for (std::size_t i = 0; i < count; ++i) {
     const bool rows = shows_rows && (options.rows_at.empty() || options.rows_at[i]);
     StepAnswer& out = execution.steps[i];

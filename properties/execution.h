@@ -44,7 +44,7 @@ struct Execution {
 };
 
 /// What is done to requests on their way to the target; empty members do nothing. Steps are those
-/// of the scenario.
+/// of the scenario. All requests of a run are made and changed before the first is asked.
 struct Interposer {
   std::function<void(kernels::SessionConfig&)> config;
   /// Both or none: make the requests in place of the scenario's own, into memory that is used

@@ -213,7 +213,7 @@ TEST(StepRequest, IsTheSameInMemoryThatWasUsed) {
   }
 }
 
-/// What is done to requests comes behind the changes, step by step.
+/// Requests are made and changed before the first is asked.
 TEST(Execute, InterposesBeforeEachStep) {
   const auto scenario = windowed(R"([{"past":2},{"append":2},{"rollback":1},{"append":1}])");
   const model::Timeline timeline(scenario);
@@ -240,9 +240,10 @@ TEST(Execute, InterposesBeforeEachStep) {
   const Execution execution = execute(*target, scenario, timeline, model::Fill(scenario, timeline),
                                       {.threads = 2, .interposer = &interposer});
   EXPECT_TRUE(execution.complete);
-  EXPECT_EQ(seen, (std::vector<std::string>{"open 2", "before 0", "load 0 of 2", "after 0",
-                                            "before 1", "append 1 of 2", "after 1", "before 2",
-                                            "after 2", "before 3", "append 3 of 1", "after 3"}));
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"open 2", "load 0 of 2", "append 1 of 2", "append 3 of 1",
+                                      "before 0", "after 0", "before 1", "after 1", "before 2",
+                                      "after 2", "before 3", "after 3"}));
 }
 
 /// Where an interposer makes the requests the scenario's own are not asked for.
