@@ -2,6 +2,7 @@
 #include "properties/bundle.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -73,25 +74,31 @@ Bundle::Bundle(Case& c) : c_(c) {
     auto& joined = apart[bits].empty() ? together[bits] : apart[bits];
     joined.insert(joined.end(), either[bits].begin(), either[bits].end());
   }
-  for (auto* groups : {together, apart}) {
-    run(std::move(groups[0]), true);
-    run(std::move(groups[1]), false);
+  for (const int bits : {0, 1}) {
+    const auto left = run(std::move(together[bits]), bits == 0);
+    // What finds no place in the first run has one in the second, or runs alone.
+    if (!apart[bits].empty()) apart[bits].insert(apart[bits].end(), left.begin(), left.end());
   }
+  for (const int bits : {0, 1}) run(std::move(apart[bits]), bits == 0);
 }
 
-void Bundle::run(std::vector<const Property*> joining, bool bitwise) {
-  if (joining.empty()) return;
-  std::vector<const Property*> tried = joining;
+std::vector<const Property*> Bundle::run(std::vector<const Property*> joining, bool bitwise) {
+  if (joining.empty()) return {};
+  const std::vector<const Property*> tried = joining;
   std::vector<Variant> ways = turn_all(c_, joining, false);
   if (!why_not(c_, ways).empty()) {
-    joining = std::move(tried);
+    joining = tried;
     ways = turn_all(c_, joining, true);
   }
-  if (joining.empty()) return;
+  std::vector<const Property*> left;
+  std::ranges::copy_if(tried, std::back_inserter(left), [&](const Property* property) {
+    return std::ranges::find(joining, property) == joining.end();
+  });
+  if (joining.empty()) return left;
   bool agree = true;
   for (const Variant& way : ways) {
     Comparison found = compare_variant(c_, way, bitwise);
-    if (!found.broke.empty()) return;
+    if (!found.broke.empty()) return left;
     // Where scaling excuses a difference, another axis may have made it: each is judged alone.
     agree = agree && !found.spared;
     if (!found.difference) continue;
@@ -102,6 +109,7 @@ void Bundle::run(std::vector<const Property*> joining, bool bitwise) {
     break;
   }
   for (const Property* property : joining) joined_.emplace_back(property, agree);
+  return left;
 }
 
 bool Bundle::settles(const Property& property) const {

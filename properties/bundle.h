@@ -36,7 +36,8 @@ class Bundle {
   std::size_t joined() const { return joined_.size(); }
 
  private:
-  void run(std::vector<const Property*> joining, bool bitwise);
+  /// Makes one run of those that can join it; returns the others.
+  std::vector<const Property*> run(std::vector<const Property*> joining, bool bitwise);
 
   Case& c_;
   std::vector<std::pair<const Property*, bool>> joined_;  // Whether its runs agree.

@@ -67,6 +67,20 @@ TEST(Bundle, OneOfSeveralRunsHasDrafts) {
   EXPECT_LE(target.rollbacks, 3);
 }
 
+/// A split that leaves one step has none to ask a refusal before; the second run has.
+TEST(Bundle, WhatFindsNoPlaceInTheFirstRunJoinsTheSecond) {
+  for (int seed = 0; seed < 20; ++seed) {
+    const auto scenario = model::parse_scenario(
+        R"({"schema":1,"operator":"gqa","head_size":8,"cache":{"layout":"block","capacity":4,
+        "window_size":3},"fill":{"kind":"random","seed":)" +
+        std::to_string(seed) + R"(},"steps":[{"append":2},{"append":1}]})");
+    CountingTarget target(make_promise_breaker({}));
+    Case c(target, scenario, Case::Mode::bundled);
+    EXPECT_TRUE(c.bundle().settles(*find_property("target.refusal_keeps_state"))) << seed;
+    EXPECT_EQ(target.opened, 3) << seed;
+  }
+}
+
 TEST(Bundle, JudgesAloneWhereTheModeSaysSo) {
   CountingTarget target(make_promise_breaker({}));
   Case c(target, rich());
