@@ -18,8 +18,9 @@ RotaryPositions::RotaryPositions(const SessionConfig& config, std::span<const st
     : lengths_(lengths),
       request_(&request),
       config_(&config),
-      fault_(fault),
-      alone_(asks_without_tokens(config, request)) {
+      fault_(fault) {
+  if (!config.rotary) return;
+  alone_ = asks_without_tokens(config, request);
   std::int64_t longest = 0;
   bool ragged = false, idle = false, behind = false;
   for (std::size_t b = 0; b < lengths.size(); ++b) {
@@ -32,7 +33,7 @@ RotaryPositions::RotaryPositions(const SessionConfig& config, std::span<const st
   }
   const bool evicts = config.layout != "full"sv;
   first_prompt_ = !idle && !behind && !(evicts && ragged) && width_ == longest;
-  if (config.rotary && config.rotary->position_ids && request.position_ids) {
+  if (config.rotary->position_ids && request.position_ids) {
     ids_ = request.position_ids->bytes.data();
   }
 }

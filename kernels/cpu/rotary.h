@@ -22,7 +22,8 @@ namespace kvcheck::kernels {
 /// with ragged ones.
 class RotaryPositions {
  public:
-  /// \param lengths before the step. Refers to all three.
+  /// \param lengths before the step. Refers to all three. Of use where the session has a rotary
+  /// embedding alone.
   RotaryPositions(const SessionConfig& config, std::span<const std::int64_t> lengths,
                   const StepRequest& request, Fault fault = Fault::none);
 
@@ -41,7 +42,7 @@ class RotaryPositions {
   const StepRequest* request_;
   const SessionConfig* config_;
   Fault fault_;
-  bool alone_;  // Queries without tokens, which stand at the end.
+  bool alone_ = false;  // Queries without tokens, which stand at the end.
   bool first_prompt_ = false;
   const std::byte* ids_ = nullptr;
   std::int64_t width_ = 0;  // S.

@@ -212,12 +212,12 @@ std::optional<std::string> check_load(const SessionConfig& config, const LoadReq
       config.layout == "full"sv && !concatenates(config) ? config.capacity : kMaxLength;
   for (std::size_t b = 0; b < request.lengths.size(); ++b) {
     const std::int64_t length = request.lengths[b];
-    const std::string field = fmt::format("lengths[{}]", b);
+    const auto field = [&] { return fmt::format("lengths[{}]", b); };
     if (length < 0 || length > limit) {
-      return refuse(field, length, fmt::format("must be from 0 to {}", limit));
+      return refuse(field(), length, fmt::format("must be from 0 to {}", limit));
     }
     if (concatenates(config) && length != request.lengths[0]) {
-      return refuse(field, length,
+      return refuse(field(), length,
                     fmt::format("attention has one past length for the whole batch; use {}",
                                 request.lengths[0]));
     }

@@ -58,9 +58,9 @@ class TensorMask final : public flash::MaskSource {
 class CpuFlashSession final : public Session {
  public:
   /// \param kernels as FlashEngine's
-  CpuFlashSession(SessionConfig config, const flash::Kernels* kernels, Fault fault)
+  CpuFlashSession(const SessionConfig& config, const flash::Kernels* kernels, Fault fault)
       : fault_(fault),
-        engine_(std::move(config), kernels, true, fault),
+        engine_(config, kernels, true, fault),
         config_(engine_.config()),
         operands_(config_, false, fault) {}
 
@@ -70,13 +70,7 @@ class CpuFlashSession final : public Session {
       return Refusal{*reason};
     }
     const auto mistaken = distort_request(fault_, config_, cache.lengths(), given);
-    const StepRequest& request = mistaken ? *mistaken : given;
-    if (request.poison) cache.poison(*request.poison);
-    operands_.prepare(request, cache.lengths());
-    StepResult result;
-    attend_to(request, result);
-    if (request.want_rows) result.rows = cache.present();
-    return result;
+    return taken(mistaken ? *mistaken : given);
   }
 
   Answer<std::monostate> rollback(std::span<const std::int64_t> tokens) override {
@@ -96,6 +90,18 @@ class CpuFlashSession final : public Session {
   Answer<CacheRows> present() override { return engine_.cache().present(); }
 
  private:
+  /// The result is made where it is returned.
+  Answer<StepResult> taken(const StepRequest& request) {
+    Answer<StepResult> answer;
+    auto& result = std::get<StepResult>(answer);
+    KvCache& cache = engine_.cache();
+    if (request.poison) cache.poison(*request.poison);
+    operands_.prepare(request, cache.lengths());
+    attend_to(request, result);
+    if (request.want_rows) result.rows = cache.present();
+    return answer;
+  }
+
   void attend_to(const StepRequest& request, StepResult& result) {
     const std::int64_t queries = *std::max_element(request.queries.begin(), request.queries.end());
     Tensor& output = result.output.emplace(
@@ -198,7 +204,12 @@ class CpuFlash final : public Target {
     if (auto reason = check_config(config)) return Refusal{*reason};
     if (auto reason = check_claims(capabilities_, config)) return Refusal{*reason};
     try {
-      return std::make_unique<CpuFlashSession>(distort_config(fault_, config), kernels_, fault_);
+      if (fault_ == Fault::none) {
+        return std::make_unique<CpuFlashSession>(config, kernels_, fault_);
+      }
+      SessionConfig taken = config;
+      distort_config(fault_, taken);
+      return std::make_unique<CpuFlashSession>(taken, kernels_, fault_);
     } catch (const std::invalid_argument& wrong) {
       return Refusal{wrong.what()};  // KVCHECK_ISA
     }

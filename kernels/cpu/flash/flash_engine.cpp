@@ -6,7 +6,6 @@
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -93,9 +92,9 @@ Storage storage_of(const SessionConfig& config) {
   return storage_of(config.element_type);
 }
 
-FlashEngine::FlashEngine(SessionConfig config, const Kernels* kernels, bool shares_groups,
+FlashEngine::FlashEngine(const SessionConfig& config, const Kernels* kernels, bool shares_groups,
                          Fault fault)
-    : config_(std::move(config)),
+    : config_(config),
       fault_(fault),
       kernels_(&distort_kernels(fault, config_, kernels != nullptr ? *kernels : chosen(config_))),
       cache_(config_, fault),

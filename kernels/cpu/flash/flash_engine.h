@@ -35,7 +35,7 @@ class FlashEngine {
   /// \param kernels in place of those that config.isa or KVCHECK_ISA choose
   /// \param shares_groups as FlashAttention; \param fault planted in the cache or the kernel
   /// \throws std::invalid_argument naming the instruction set when it cannot run here
-  explicit FlashEngine(SessionConfig config, const Kernels* kernels = nullptr,
+  explicit FlashEngine(const SessionConfig& config, const Kernels* kernels = nullptr,
                        bool shares_groups = true, Fault fault = Fault::none);
 
   FlashEngine(const FlashEngine&) = delete;

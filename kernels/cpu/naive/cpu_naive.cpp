@@ -126,7 +126,8 @@ class CpuNaive final : public Target {
     // A wider softmax_precision widens all of the arithmetic; f32 is as wide as the others ask.
     const bool wide =
         config.element_type == ElementType::f64 || config.softmax_precision == ElementType::f64;
-    const SessionConfig taken = distort_config(fault_, config);
+    SessionConfig taken = config;
+    distort_config(fault_, taken);
     if (wide) return std::make_unique<CpuNaiveSession<double>>(taken, fault_, descending);
     return std::make_unique<CpuNaiveSession<float>>(taken, fault_, descending);
   }

@@ -155,8 +155,8 @@ void distort_queries(Fault fault, const SessionConfig& config, StepRequest& requ
 
 }  // namespace
 
-SessionConfig distort_config(Fault fault, SessionConfig config) {
-  if (fault == Fault::none) return config;
+void distort_config(Fault fault, SessionConfig& config) {
+  if (fault == Fault::none) return;
   if (fault == Fault::softcap_ignored) config.softcap = 0;
   if (fault == Fault::scale_ignored) config.scale = 0;
   if (fault == Fault::scale_of_value_lanes && config.scale == 0) {
@@ -169,7 +169,6 @@ SessionConfig distort_config(Fault fault, SessionConfig config) {
   distort_sinks(fault, config);
   distort_rotary(fault, config);
   distort_scales(fault, config);
-  return config;
 }
 
 std::optional<StepRequest> distort_request(Fault fault, const SessionConfig& config,

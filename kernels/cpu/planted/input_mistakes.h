@@ -10,8 +10,8 @@
 
 namespace kvcheck::kernels {
 
-/// The session as a kernel that reads its fields wrong takes it.
-SessionConfig distort_config(Fault fault, SessionConfig config);
+/// Makes the session what a kernel that reads its fields wrong takes it for.
+void distort_config(Fault fault, SessionConfig& config);
 
 /// A step as a kernel that reads its tensors wrong takes it; nothing where it reads them right.
 /// \param lengths before the step. \pre the step is taken
