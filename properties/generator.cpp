@@ -70,9 +70,9 @@ class Drawing {
 
   void draw_shape() {
     s_.op = gqa() ? model::Operator::gqa : model::Operator::attention;
-    s_.batch = draw_.percent(65) ? 1 : draw_.between(2, 3);
-    s_.kv_heads = draw_.pick({1, 1, 1, 1, 2, 2, 3});
-    std::int64_t group = draw_.pick({1, 1, 1, 2, 2, 3, 4, rarely(4) ? 8 : 5});
+    s_.batch = draw_.percent(70) ? 1 : draw_.pick({2, 2, 3});
+    s_.kv_heads = draw_.pick({1, 1, 1, 1, 1, 2, 2, 3});
+    std::int64_t group = draw_.pick({1, 1, 1, 1, 2, 2, 3, rarely(4) ? 8 : 4});
     if (narrow_) {
       s_.batch = draw_.percent(gqa() ? 75 : 55) ? 1 : 2;
       s_.kv_heads = draw_.pick({1, 1, 2});
@@ -91,8 +91,8 @@ class Drawing {
       s_.opset = newest ? *target_.opsets.rbegin()
                         : draw_.pick(std::vector<int>(first, target_.opsets.end()));
       s_.nonpad_kv_seqlen = nonpad;
-      s_.head_size = draw_.percent(60) ? draw_.pick({1, 2, 4, 4, 8, 8, 16}) : free_head_size();
-      s_.value_head_size = draw_.percent(70) ? s_.head_size : draw_.pick({2, 3, 8, 10, 17});
+      s_.head_size = draw_.percent(60) ? draw_.pick({1, 2, 4, 8, 8, 8, 16}) : free_head_size();
+      s_.value_head_size = draw_.percent(70) ? s_.head_size : draw_.pick({2, 3, 8, 8, 10, 17});
       s_.causal = draw_.percent(85);
     }
     std::vector<std::string> types(target_.element_types.begin(), target_.element_types.end());
@@ -133,7 +133,7 @@ class Drawing {
           1, draw_.pick({context_, context_ / 2, context_ / 4}) + draw_.between(-1, 1));
     }
     if (rarely(12)) return draw_.between(13, 40);
-    return draw_.percent(60) ? draw_.between(1, 5) : draw_.between(1, 12);
+    return draw_.percent(75) ? draw_.between(1, 4) : draw_.between(1, 12);
   }
 
   void draw_cache() {
@@ -143,7 +143,7 @@ class Drawing {
       s_.cache.window_size = window();
       s_.cache.capacity =
           *s_.cache.window_size +
-          (rarely(12) ? draw_.between(9, 40) : draw_.pick({0, 0, 1, 2, 3, 4, 5, 8}));
+          (rarely(12) ? draw_.between(9, 40) : draw_.pick({0, 0, 1, 1, 2, 3, 4, 8}));
     } else if (family_ == Family::gqa_full && draw_.percent(50)) {
       s_.cache.window_size = target_.has("empty_window") && rarely(12) ? 0 : window();
     }

@@ -23,10 +23,13 @@ constexpr std::int64_t kWidestPrompt = 64;
 /// What the queries of a thrifty scenario may cost: each row of a query costs its lanes, and the
 /// rest of what is done for it as much as this many lanes more.
 constexpr std::int64_t kRowLanes = 24;
-constexpr std::int64_t kMostQueryLanes = 1024;
+constexpr std::int64_t kMostQueryLanes = 320;
+
+/// Keys that all queries of another one may look at.
+constexpr std::int64_t kMostVisits = 6144;
 
 /// Lanes of keys and values that a thrifty scenario may be loaded with.
-constexpr std::int64_t kMostPastLanes = 1536;
+constexpr std::int64_t kMostPastLanes = 1024;
 
 class StepDrawing {
  public:
@@ -48,13 +51,13 @@ class StepDrawing {
   std::int64_t run() {
     if (sizes_.context > 0) {
       draw_context();
-    } else if (target_.has("load") && draw_.percent(sizes_.thrifty ? 35 : 60)) {
+    } else if (target_.has("load") && draw_.percent(sizes_.thrifty ? 33 : 60)) {
       draw_past();
     }
     const std::int64_t events =
-        sizes_.context > 0 ? draw_.between(0, 3) : draw_.between(1, 2 + sizes_.size / 16);
+        sizes_.context > 0 ? draw_.between(0, 3) : few(2 + sizes_.size / 16);
     for (std::int64_t i = 0; i < events; ++i) {
-      if (rollbacks_ && longest() > 0 && draw_.percent(33) && draw_rollback()) continue;
+      if (rollbacks_ && longest() > 0 && draw_.percent(45) && draw_rollback()) continue;
       if (questions_ && longest() > 0 && draw_.percent(16)) {
         draw_question();
         continue;
@@ -77,6 +80,11 @@ class StepDrawing {
     return std::vector<std::int64_t>(static_cast<std::size_t>(s_.batch), count);
   }
 
+  /// Between 1 and `most`, the fewer the more often.
+  std::int64_t few(std::int64_t most) {
+    return std::min({draw_.between(1, most), draw_.between(1, most), draw_.between(1, most)});
+  }
+
   /// A length worth trying: around the window and the capacity, or small, or anything.
   std::int64_t notable_length() {
     const std::int64_t capacity = family_ == Family::gqa_block ? s_.cache.capacity : 8;
@@ -90,7 +98,13 @@ class StepDrawing {
 
   /// `count`, or as many queries of every entry as the scenario may still ask; one in any case.
   std::int64_t affordable(std::int64_t count) {
-    if (!sizes_.thrifty) return count;
+    if (sizes_.context > 0) return count;
+    if (!sizes_.thrifty) {
+      const std::int64_t each = s_.batch * s_.query_heads * (longest() + count);
+      count = std::min(count, std::max<std::int64_t>(1, visits_ / each));
+      visits_ -= count * each;
+      return count;
+    }
     const std::int64_t each = s_.batch * s_.query_heads * (kRowLanes + s_.head_size);
     count = std::min(count, std::max<std::int64_t>(1, query_lanes_ / each));
     query_lanes_ -= count * each;
@@ -283,6 +297,7 @@ class StepDrawing {
   std::vector<std::int64_t> lengths_;
   std::int64_t longest_ = 0;
   std::int64_t query_lanes_ = kMostQueryLanes;  // That may still be asked.
+  std::int64_t visits_ = kMostVisits;
   std::int64_t generation_ = 0;
   bool rollbacks_ = false, questions_ = false, single_tokens_ = false;
 };

@@ -135,15 +135,56 @@ const std::vector<Situation>& situations() {
   return all;
 }
 
-std::vector<Scenario> long_draws(const kernels::Capabilities& capabilities, int count) {
+/// `context` = 0: as a run draws them.
+std::vector<Scenario> draws(const kernels::Capabilities& capabilities, int count,
+                            std::int64_t context) {
   GeneratorFocus focus;
-  focus.context_length = kContext;
+  focus.context_length = context;
   const auto generator = scenario_generator(capabilities, focus);
   std::vector<Scenario> drawn;
   for (int i = 0; i < count; ++i) {
     drawn.push_back(generator(rc::Random(static_cast<std::uint64_t>(i)), i % 101).value());
   }
   return drawn;
+}
+
+std::vector<Scenario> long_draws(const kernels::Capabilities& capabilities, int count) {
+  return draws(capabilities, count, kContext);
+}
+
+/// Queries of all heads and entries.
+std::int64_t query_rows(const Scenario& s) {
+  std::int64_t rows = 0;
+  any_append(s, [&](const Append& append, std::size_t b, auto, auto) {
+    rows += append.queries[b] * s.query_heads;
+    return false;
+  });
+  return rows;
+}
+
+/// Keys that all queries may look at.
+std::int64_t key_visits(const Scenario& s) {
+  std::int64_t visits = 0;
+  any_append(s, [&](const Append& append, std::size_t b, auto, std::int64_t after) {
+    visits += append.queries[b] * s.query_heads * after;
+    return false;
+  });
+  return visits;
+}
+
+/// What a scenario costs is mostly the rows of its queries; a few have many.
+TEST(StepDraw, MostScenariosAreSmallAndSomeAreNot) {
+  const auto drawn = draws(kernels::make_cpu_naive()->capabilities(), 4000, 0);
+  std::int64_t sum = 0, many = 0, visits = 0;
+  for (const Scenario& s : drawn) {
+    sum += query_rows(s);
+    visits = std::max(visits, key_visits(s));
+    many += query_rows(s) >= 60 ? 1 : 0;
+  }
+  EXPECT_LT(sum, 20 * 4000);
+  EXPECT_GT(many, 40);
+  EXPECT_LT(many, 200);
+  EXPECT_LT(visits, 20'000);
 }
 
 TEST(StepDraw, LongContextsReachWhatFaultsNeed) {
