@@ -94,11 +94,11 @@ Judgement unexplained_mismatch(const Case& c, const DigitMismatch& place) {
 }
 
 Judgement judge_by_launches(Case& c) {
-  const std::int64_t launches = launches_to_measure(c.scenario());
   const DigitCheck& check = c.digits().check();
   if (!check.problem.empty()) return Judgement::skipped(check.problem);
   if (check.queries == 0) return Judgement::skipped("the scenario asks no query");
   if (!check.mismatch && !check.blind) return {};
+  const std::int64_t launches = launches_to_measure(c.scenario());
   // With one lane, a launch for each key sees what digits do not.
   const bool sees_more = c.scenario().value_head_size == 1 && launches <= kMostLaunches;
   if (!check.mismatch && !sees_more) {
