@@ -41,7 +41,8 @@ class StepDrawing {
         sizes_(sizes),
         s_(scenario),
         layout_(model::make_layout(scenario.cache)),
-        lengths_(for_entries(0)) {
+        lengths_(for_entries(0)),
+        budget_(sizes.thrifty ? kMostQueryLanes : kMostVisits) {
     // Swarm: each case does without some kinds of step, so that the others come in new company.
     rollbacks_ = target.has("rollback") && draw.percent(75);
     questions_ = may_only_ask() && draw.percent(60);
@@ -99,15 +100,10 @@ class StepDrawing {
   /// `count`, or as many queries of every entry as the scenario may still ask; one in any case.
   std::int64_t affordable(std::int64_t count) {
     if (sizes_.context > 0) return count;
-    if (!sizes_.thrifty) {
-      const std::int64_t each = s_.batch * s_.query_heads * (longest() + count);
-      count = std::min(count, std::max<std::int64_t>(1, visits_ / each));
-      visits_ -= count * each;
-      return count;
-    }
-    const std::int64_t each = s_.batch * s_.query_heads * (kRowLanes + s_.head_size);
-    count = std::min(count, std::max<std::int64_t>(1, query_lanes_ / each));
-    query_lanes_ -= count * each;
+    const std::int64_t row = sizes_.thrifty ? kRowLanes + s_.head_size : longest() + count;
+    const std::int64_t each = s_.batch * s_.query_heads * row;
+    count = std::min(count, std::max<std::int64_t>(1, budget_ / each));
+    budget_ -= count * each;
     return count;
   }
 
@@ -296,8 +292,7 @@ class StepDrawing {
   std::unique_ptr<model::Layout> layout_;
   std::vector<std::int64_t> lengths_;
   std::int64_t longest_ = 0;
-  std::int64_t query_lanes_ = kMostQueryLanes;  // That may still be asked.
-  std::int64_t visits_ = kMostVisits;
+  std::int64_t budget_;  // Of queries: lanes, or keys that they look at.
   std::int64_t generation_ = 0;
   bool rollbacks_ = false, questions_ = false, single_tokens_ = false;
 };

@@ -15,10 +15,7 @@ using namespace std::string_view_literals;
 
 RotaryPositions::RotaryPositions(const SessionConfig& config, std::span<const std::int64_t> lengths,
                                  const StepRequest& request, Fault fault)
-    : lengths_(lengths),
-      request_(&request),
-      config_(&config),
-      fault_(fault) {
+    : lengths_(lengths), request_(&request), config_(&config), fault_(fault) {
   if (!config.rotary) return;
   alone_ = asks_without_tokens(config, request);
   std::int64_t longest = 0;
