@@ -109,13 +109,8 @@ struct RequestMemory {
 };
 thread_local std::unique_ptr<RequestMemory> last_requests;
 
-/// Larger memory of one request is given back.
-constexpr std::size_t kMostKept = std::size_t{1} << 18;
-
-std::size_t bytes_of(const kernels::StepRequest& request) {
-  return request.query.bytes.size() + request.key.bytes.size() + request.value.bytes.size() +
-         (request.mask ? request.mask->bytes.size() : 0);
-}
+/// The memory of a run that asks for more is given back.
+constexpr std::size_t kMostKept = std::size_t{1} << 20;
 
 /// Requests of one run, made and changed before the first is asked, so that the code that makes
 /// them and the code that answers them do not push each other out of the caches at every step.
@@ -138,11 +133,19 @@ class RequestSource {
     }
     for (std::size_t i = 0; i < count; ++i) {
       if (std::holds_alternative<model::Append>(scenario.steps[i])) {
-        if (rows) step_request(scenario, timeline, fill, i, *rows, append(i));
-        finish_append(i);
+        if (rows) {
+          step_request(scenario, timeline, fill, i, *rows, append(i));
+        } else {
+          interposer_->make_append(i, append(i));
+        }
+        change(i, append(i));
       } else if (std::holds_alternative<model::Past>(scenario.steps[i])) {
-        if (rows) load_request(scenario, timeline, fill, i, *rows, load(i));
-        finish_load(i);
+        if (rows) {
+          load_request(scenario, timeline, fill, i, *rows, load(i));
+        } else {
+          interposer_->make_load(i, load(i));
+        }
+        change(i, load(i));
       }
     }
   }
@@ -150,7 +153,7 @@ class RequestSource {
   RequestSource(const RequestSource&) = delete;
   RequestSource& operator=(const RequestSource&) = delete;
   ~RequestSource() {
-    if (largest_ <= kMostKept) last_requests = std::move(memory_);
+    if (bytes_ <= kMostKept) last_requests = std::move(memory_);
   }
 
   /// \pre the step is an append, or a load
@@ -158,26 +161,23 @@ class RequestSource {
   kernels::LoadRequest& load(std::size_t step) { return memory_->loads[step]; }
 
  private:
-  void finish_append(std::size_t step) {
-    kernels::StepRequest& request = append(step);
-    if (interposer_ && interposer_->make_append) interposer_->make_append(step, request);
-    for (const auto& change : changes_) change->step(request);
+  void change(std::size_t step, kernels::StepRequest& request) {
+    for (const auto& one : changes_) one->step(request);
     if (interposer_ && interposer_->append) interposer_->append(step, request);
-    largest_ = std::max(largest_, bytes_of(request));
+    bytes_ += request.query.bytes.size() + request.key.bytes.size() + request.value.bytes.size() +
+              (request.mask ? request.mask->bytes.size() : 0);
   }
 
-  void finish_load(std::size_t step) {
-    kernels::LoadRequest& request = load(step);
-    if (interposer_ && interposer_->make_load) interposer_->make_load(step, request);
-    for (const auto& change : changes_) change->load(request);
+  void change(std::size_t step, kernels::LoadRequest& request) {
+    for (const auto& one : changes_) one->load(request);
     if (interposer_ && interposer_->load) interposer_->load(step, request);
-    largest_ = std::max(largest_, request.rows.key.bytes.size() + request.rows.value.bytes.size());
+    bytes_ += request.rows.key.bytes.size() + request.rows.value.bytes.size();
   }
 
   const TensorChanges& changes_;
   const Interposer* interposer_;
   std::unique_ptr<RequestMemory> memory_;
-  std::size_t largest_ = 0;  // Bytes of a request.
+  std::size_t bytes_ = 0;  // Of all requests.
 };
 
 /// How many of the first `count` steps come before one that the contract leaves undefined.

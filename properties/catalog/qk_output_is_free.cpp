@@ -26,10 +26,6 @@ std::vector<QkOutput> others(Case& c, std::size_t first, std::size_t most) {
   std::vector<QkOutput> result;
   if (!c.capabilities().has("qk_output") && c.scenario().qk_output == QkOutput::none) return result;
   model::Scenario other = c.scenario();
-  // gqa keeps no column for what its window evicted.
-  const bool none =
-      other.op == model::Operator::gqa && other.cache.layout != model::LayoutKind::full;
-  if (none) return result;
   for (std::size_t i = 0; i < std::size(kAll) && result.size() < most; ++i) {
     const QkOutput asked = kAll[(first + i) % std::size(kAll)];
     other.qk_output = asked;

@@ -1,6 +1,5 @@
 // cache.staged: a step that needs a temporary buffer gives what steps without one give.
 #include <algorithm>
-#include <variant>
 
 #include <fmt/format.h>
 
@@ -18,15 +17,8 @@ bool is_staged(const model::TimelineStep& step) {
   return std::ranges::any_of(step.entries, [](const auto& entry) { return entry.staged; });
 }
 
-/// One token evicts nothing that its own query reads.
-bool has_several_tokens(const model::Step& step) {
-  const auto* append = std::get_if<model::Append>(&step);
-  return append != nullptr && std::ranges::any_of(append->tokens, [](auto n) { return n > 1; });
-}
-
 bool stages(const model::Scenario& scenario) {
-  return std::ranges::any_of(scenario.steps, has_several_tokens) &&
-         std::ranges::any_of(model::Timeline(scenario).steps(), is_staged);
+  return std::ranges::any_of(model::Timeline(scenario).steps(), is_staged);
 }
 
 /// The staged steps one token at a time, which evicts nothing that a query of its step reads.
